@@ -1,0 +1,123 @@
+/**
+ * The log port: what a stage needs of a log, whichever log it is (LMDB in `bus/lmdb/`, Kafka later).
+ *
+ * A topic has partitions; a record has an offset within its partition, from 0 without gaps the reader
+ * relies on. A group's position in a partition is the offset of the *next* record to read.
+ */
+import type { Observable } from 'rxjs'
+import type { GraspError } from '../errors/grasp-error.ts'
+import type { Records, Topic } from '../schemas/types.ts'
+
+/** A record to write. Records with equal keys keep their order: the key picks the partition. */
+export interface Output<T extends Topic = Topic> {
+  readonly topic: T
+  readonly key: string
+  readonly value: Records[T]
+}
+
+/** Builds an Output whose value is checked against its topic. */
+export function output<T extends Topic>(topic: T, key: string, value: Records[T]): Output {
+  return { topic, key, value } as Output
+}
+
+/** Where a record stands. */
+export interface Place {
+  readonly topic: Topic
+  readonly partition: number
+  readonly offset: number
+}
+
+/** What every record carries, decodable or not. */
+export interface Envelope<T extends Topic = Topic> extends Place {
+  readonly topic: T
+  readonly key: string
+  /** Milliseconds since the epoch, when it was appended. */
+  readonly timestamp: number
+  /** The encoded record, with its schema fingerprint. */
+  readonly payload: Uint8Array
+}
+
+export interface LogRecord<T extends Topic = Topic> extends Envelope<T> {
+  readonly value: Records[T]
+}
+
+/** A record handed to a stage. It holds credits until it is committed. */
+export type Delivery<T extends Topic = Topic> =
+  | (LogRecord<T> & { readonly error?: undefined })
+  | (Envelope<T> & { readonly value?: undefined; readonly error: GraspError })
+
+/** How much may be in flight between `read` and `commit`. At least one record is always let through. */
+export interface Credits {
+  readonly records: number
+  readonly bytes: number
+}
+
+export interface ReadOptions {
+  /** The consumer group; its committed positions are where reading starts. */
+  readonly group: string
+  readonly credits: Credits
+  /** Start here instead of at the committed positions, one offset a partition (a trainer's checkpoint). */
+  readonly from?: ReadonlyMap<number, number>
+  /**
+   * `sealed`: complete once the topic is sealed and everything up to the seal was emitted;
+   * `end`: complete at the end offsets as they were on subscription; `never`: follow for ever.
+   */
+  readonly until: 'sealed' | 'end' | 'never'
+}
+
+/** Consumed up to, exclusive: `offset` is the next one to read. */
+export type Position = Place
+
+export interface CommitRequest {
+  readonly group: string
+  readonly outputs: readonly Output[]
+  readonly positions: readonly Position[]
+  /** Topics that get no more records from this group once the commit is in: their readers may complete. */
+  readonly seal?: readonly Topic[]
+}
+
+export type ScanStart = { readonly offset: number } | { readonly time: number }
+
+export interface TopicInfo {
+  readonly topic: Topic
+  readonly partitions: number
+  /** Next offset to be written, one a partition. */
+  readonly ends: readonly number[]
+  readonly sealed: boolean
+}
+
+export interface Log {
+  /** What is there. */
+  topics(): Promise<TopicInfo[]>
+
+  /** Writes records (durable when it resolves) and tells where they went, in the order given. */
+  append(outputs: readonly Output[]): Promise<Place[]>
+
+  /**
+   * Emits the records of a topic against credits: it never emits a record that the credits do not cover,
+   * and gets them back when `commit` covers the record's offset. Undecodable records are emitted with `error`.
+   * Unsubscribing stops reading.
+   */
+  read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>>
+
+  /** Outputs and consumed positions become visible together, or not at all; durable when it resolves. */
+  commit(request: CommitRequest): Promise<Place[]>
+
+  /** A group's next offset in each partition of a topic (0 where it never committed). */
+  committed(topic: Topic, group: string): Promise<number[]>
+
+  /** Sets a group's positions, for reprocessing. */
+  seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void>
+
+  /** Reads records outside any group: from an offset or a time, to the present end. */
+  scan<T extends Topic>(topic: T, options?: { partition?: number; from?: ScanStart; limit?: number }): AsyncIterable<Delivery<T>>
+
+  /** Lets the topic's readers complete at its present end, until more is appended and it is sealed again. */
+  seal(topics: readonly Topic[]): Promise<void>
+
+  /** A small durable note beside the records (the configuration's hash, the run's identity). */
+  note(name: string): Promise<string | undefined>
+  setNote(name: string, value: string): Promise<void>
+
+  close(): Promise<void>
+}

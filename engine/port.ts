@@ -1,0 +1,194 @@
+/**
+ * The engine port: language models as the pipeline sees them. It speaks of token ids, prompts, policy
+ * versions, hidden states, losses and checkpoints, never of ONNX, and every argument and result survives a
+ * structured clone, so that an engine can live in another process.
+ *
+ * One engine holds a frozen teacher (the initial weights) and the student: policy version 0 is the initial
+ * weights, version n the weights after n updates. Shape suffixes: T tokens, D hidden size, V vocabulary.
+ */
+
+export interface ModelInfo {
+  /** `model_type` of config.json. */
+  readonly architecture: string
+  readonly parameters: number
+  readonly layers: number
+  readonly hiddenSize: number
+  readonly vocabularySize: number
+  /** Most tokens (prompt and response) that the model takes. */
+  readonly contextLength: number
+  /** Any of these ends a response. */
+  readonly stopTokens: readonly number[]
+  /** sha256 of the teacher's weights, tokenizer.json and chat template. */
+  readonly weightsHash: string
+  readonly tokenizerHash: string
+  readonly templateHash: string
+  /** Hash of the teacher's output head; slices in `factored` encoding name it. */
+  readonly teacherHead: string
+  readonly device: string
+  readonly threads: number
+}
+
+/** `teacher`, or the number of a policy version that the engine still holds. */
+export type PolicyReference = 'teacher' | number
+
+export interface SamplingOptions {
+  /** 0 is greedy. 1 with topK 0 and topP 1 samples the policy itself. */
+  readonly temperature: number
+  readonly topK: number
+  readonly topP: number
+  readonly maxNewTokens: number
+  readonly seed: number
+}
+
+export interface Prompt {
+  /** Names the random stream: draws depend on (seed, key, policy version, token index) alone. */
+  readonly key: string
+  readonly ids: Int32Array
+}
+
+export interface Generation {
+  /** With the stop token, where one was sampled. Never empty. */
+  readonly ids: Int32Array
+  readonly finish: 'stop' | 'length'
+  /** log-probability under the policy at temperature 1, nats, one a token. */
+  readonly logp: Float32Array
+}
+
+/** A chat, in the roles that the model's template knows. */
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: string
+}
+
+export interface ScoreItem {
+  readonly studentPrompt: Int32Array
+  readonly teacherPrompt: Int32Array
+  readonly response: Int32Array
+}
+
+/** How the distributions over the vocabulary travel. `topk` is approximate. */
+export type Encoding = 'factored' | 'dense' | 'topk'
+export type Dtype = 'f32' | 'f16' | 'bf16'
+
+export interface ScoreOptions {
+  readonly policyVersion: number
+  readonly encoding: Encoding
+  readonly dtype: Dtype
+  /** topk only. */
+  readonly k?: number
+  /** Leave out the distributions; only the per-token numbers are wanted. */
+  readonly numbersOnly?: boolean
+}
+
+/** One side's distributions: [T, width] values, little-endian in the slice's dtype. */
+export interface Distributions {
+  readonly encoding: Encoding
+  readonly dtype: Dtype
+  readonly width: number
+  readonly data: Uint8Array
+  /** topk only: [T, k] u32 ids. */
+  readonly ids?: Uint8Array
+  /** factored only: hash of the head that makes logits of hidden states. */
+  readonly head?: string
+  /** log-sum-exp of the logits, nats, one a token. */
+  readonly lse: Float32Array
+  /** log-probability of the observed token, nats. */
+  readonly logp: Float32Array
+}
+
+export interface Scored {
+  readonly student: Distributions
+  readonly teacher: Distributions
+  /** Forward KL(teacher || student), nats, one a token, always from the full vocabulary. */
+  readonly kl: Float32Array
+  /** topk only: mean absolute error of the KL from the truncated distributions, nats a token. */
+  readonly truncation?: number
+}
+
+/**
+ * One response to learn from. Row t of `teacher` is the teacher's distribution of `response[t]`.
+ * `cross-entropy` learns the response itself (pre-training, supervised baselines).
+ */
+export type TrainItem =
+  | { readonly loss: 'forward-kl'; readonly prompt: Int32Array; readonly response: Int32Array; readonly teacher: Distributions }
+  | { readonly loss: 'cross-entropy'; readonly prompt: Int32Array; readonly response: Int32Array }
+
+export interface Accumulated {
+  /** Mean loss over the tokens of each response, nats, in the order of the items. */
+  readonly losses: Float64Array
+  readonly tokens: number
+}
+
+export interface UpdateOptions {
+  /** Responses accumulated since the last update: the gradient is their mean. */
+  readonly responses: number
+  readonly learningRate: number
+  readonly betas: readonly [number, number]
+  readonly epsilon: number
+  /** Decoupled; norms and biases are exempt. */
+  readonly weightDecay: number
+  /** Greatest global L2 norm of the gradient; Infinity is off. */
+  readonly clip: number
+}
+
+export interface Updated {
+  /** The policy version that the update made. */
+  readonly version: number
+  /** Before clipping. */
+  readonly gradientNorm: number
+  readonly weightsHash: string
+}
+
+export interface Engine {
+  info(): Promise<ModelInfo>
+
+  /** Text to ids through the model's chat template, ready for the assistant's turn. */
+  encodeChat(messages: readonly Message[]): Promise<Int32Array>
+  /** Ids to text, special tokens left out. */
+  decode(ids: Int32Array): Promise<string>
+
+  generate(policy: PolicyReference, prompts: readonly Prompt[], options: SamplingOptions): Promise<Generation[]>
+
+  /** The paired distributions of student (a policy version) and teacher over each response. */
+  score(items: readonly ScoreItem[], options: ScoreOptions): Promise<Scored[]>
+
+  /**
+   * Adds the gradient of the items' losses (each the mean over its response's tokens, summed over items) to
+   * the running sum. How the items are split into calls does not change the sum beyond f32 rounding.
+   */
+  accumulate(items: readonly TrainItem[]): Promise<Accumulated>
+  /** Drops what was accumulated. */
+  discard(): Promise<void>
+  /** Clips, steps AdamW, makes the next policy version. Versions older than `keepPolicies` back are dropped. */
+  update(options: UpdateOptions): Promise<Updated>
+
+  /** The newest policy version. */
+  policyVersion(): Promise<number>
+  /** sha256 over the weights, in the order of their names. */
+  weightsHash(policy: PolicyReference): Promise<string>
+
+  /**
+   * Writes a Hugging Face directory with optimiser state, kept policies and `state` (the caller's, JSON)
+   * beside the weights; durable and complete, or absent: it is written aside and renamed.
+   */
+  saveCheckpoint(path: string, state: unknown): Promise<void>
+  /** Restores student, optimiser and policy version; returns the caller's state. */
+  loadCheckpoint(path: string): Promise<unknown>
+  /** Writes only the policy, as a Hugging Face directory. */
+  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void>
+
+  close(): Promise<void>
+}
+
+export interface EngineOptions {
+  /** A Hugging Face directory: config.json, *.safetensors, tokenizer.json. */
+  readonly path: string
+  readonly device: 'cpu'
+  readonly threads: number
+  /** Policy versions kept beside the newest, for rollouts that lag behind the trainer. */
+  readonly keepPolicies: number
+  /** Most tokens (padding included) in one training or scoring pass: bounds memory. */
+  readonly tokensPerPass: number
+  /** Most sequences decoded together. */
+  readonly sequencesPerPass: number
+}
