@@ -1,0 +1,172 @@
+/**
+ * Builds an ONNX model node by node. Values are named by strings; `node` gives the name of what it computes,
+ * so that graphs read like expressions. Names that the caller does not choose are numbered in order of
+ * creation: the same calls give the same bytes.
+ */
+import { type Attribute, encodeAttribute } from './attribute.ts'
+import { type ElementType, elementTypeCode } from './element-type.ts'
+import { ProtobufWriter } from './protobuf.ts'
+
+/** A dimension is a length or the name of a symbolic length. */
+export type Shape = readonly (number | string)[]
+
+/** Name of a value of the graph; '' stands for an optional input that is left out. */
+export type Value = string
+
+export interface NodeOptions {
+  /** '' is ONNX itself; onnxruntime's own operators are in 'com.microsoft'. */
+  readonly domain?: string
+  /** Names for the outputs. */
+  readonly outputs?: readonly string[]
+}
+
+/** ONNX's standard operators, as of this version. */
+const OPSET = 21
+const IR_VERSION = 10
+
+export class GraphBuilder {
+  readonly name: string
+  readonly #nodes: ProtobufWriter[] = []
+  readonly #inputs: ProtobufWriter[] = []
+  readonly #outputs: ProtobufWriter[] = []
+  readonly #initializers: ProtobufWriter[] = []
+  readonly #constants = new Map<string, Value>()
+  readonly #taken = new Set<string>()
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  input(name: string, type: ElementType, shape: Shape): Value {
+    this.#claim(name)
+    this.#inputs.push(valueInfo(name, type, shape))
+    return name
+  }
+
+  /** Marks a value as an output. Under another name it is copied there. */
+  output(value: Value, type: ElementType, shape: Shape, name: string = value): Value {
+    if (name !== value) this.node('Identity', [value], {}, { outputs: [name] })
+    this.#outputs.push(valueInfo(name, type, shape))
+    return name
+  }
+
+  /** Adds a node with one output (or whose first output alone is wanted) and gives that output's name. */
+  node(
+    op: string,
+    inputs: readonly Value[],
+    attributes: Record<string, Attribute> = {},
+    options: NodeOptions = {},
+  ): Value {
+    return this.nodes(op, inputs, attributes, {
+      ...options,
+      outputs: options.outputs ?? [this.#fresh(op)],
+    })[0]!
+  }
+
+  /** Adds a node with several outputs and gives their names; '' leaves an optional output out. */
+  nodes(
+    op: string,
+    inputs: readonly Value[],
+    attributes: Record<string, Attribute>,
+    options: NodeOptions & { readonly outputs: readonly string[] },
+  ): readonly Value[] {
+    const proto = new ProtobufWriter()
+    for (const input of inputs) {
+      if (input !== '' && !this.#taken.has(input)) {
+        throw new Error(`graph ${this.name}: ${op} reads ${input}, which no earlier node or input makes`)
+      }
+      proto.string(1, input)
+    }
+    for (const output of options.outputs) {
+      if (output !== '') this.#claim(output)
+      proto.string(2, output)
+    }
+    proto.string(3, `${op}_${this.#nodes.length}`).string(4, op)
+    for (const [name, value] of Object.entries(attributes)) proto.message(5, encodeAttribute(name, value))
+    if (options.domain) proto.string(7, options.domain)
+    this.#nodes.push(proto)
+    return options.outputs
+  }
+
+  /** A constant tensor from little-endian bytes. */
+  initializer(name: string, type: ElementType, dims: readonly number[], data: Uint8Array): Value {
+    this.#claim(name)
+    const proto = new ProtobufWriter()
+    for (const dim of dims) proto.int(1, dim)
+    this.#initializers.push(proto.int(2, elementTypeCode(type)).string(8, name).bytes(9, data))
+    return name
+  }
+
+  /** A small f32 constant, a scalar by default; equal constants are shared. */
+  float(values: number | readonly number[], dims?: readonly number[]): Value {
+    const list = typeof values === 'number' ? [values] : values
+    return this.#constant(
+      'float32',
+      list,
+      dims ?? shapeOf(values),
+      new Uint8Array(Float32Array.from(list).buffer),
+    )
+  }
+
+  /** A small int64 constant (a scalar, or a list such as a shape); equal constants are shared. */
+  ints(values: number | readonly number[], dims?: readonly number[]): Value {
+    const list = typeof values === 'number' ? [values] : values
+    const data = new Uint8Array(BigInt64Array.from(list, BigInt).buffer)
+    return this.#constant('int64', list, dims ?? shapeOf(values), data)
+  }
+
+  /** The model's bytes, as onnxruntime reads them. */
+  build(): Uint8Array {
+    const graph = new ProtobufWriter()
+    for (const node of this.#nodes) graph.message(1, node)
+    graph.string(2, this.name)
+    for (const initializer of this.#initializers) graph.message(5, initializer)
+    for (const input of this.#inputs) graph.message(11, input)
+    for (const output of this.#outputs) graph.message(12, output)
+    return new ProtobufWriter()
+      .int(1, IR_VERSION)
+      .string(2, 'grasp-stream')
+      .message(7, graph)
+      .message(8, new ProtobufWriter().string(1, '').int(2, OPSET))
+      .message(8, new ProtobufWriter().string(1, 'com.microsoft').int(2, 1))
+      .finish()
+      .slice()
+  }
+
+  #constant(type: ElementType, values: readonly number[], dims: readonly number[], data: Uint8Array): Value {
+    const key = `${type}[${dims.join()}]:${values.map(value => (Object.is(value, -0) ? '-0' : value)).join()}`
+    const known = this.#constants.get(key)
+    if (known !== undefined) return known
+    const name = this.initializer(this.#fresh('constant'), type, dims, data)
+    this.#constants.set(key, name)
+    return name
+  }
+
+  #fresh(stem: string): string {
+    let number = this.#taken.size
+    while (this.#taken.has(`${stem}.${number}`)) number++
+    return `${stem}.${number}`
+  }
+
+  #claim(name: string): void {
+    if (this.#taken.has(name)) throw new Error(`graph ${this.name}: two values are named ${name}`)
+    this.#taken.add(name)
+  }
+}
+
+function shapeOf(values: number | readonly number[]): readonly number[] {
+  return typeof values === 'number' ? [] : [values.length]
+}
+
+/** A ValueInfoProto. */
+function valueInfo(name: string, type: ElementType, shape: Shape): ProtobufWriter {
+  const dims = new ProtobufWriter()
+  for (const dim of shape) {
+    dims.message(
+      1,
+      typeof dim === 'number' ? new ProtobufWriter().int(1, dim) : new ProtobufWriter().string(2, dim),
+    )
+  }
+  const tensor = new ProtobufWriter().int(1, elementTypeCode(type)).message(2, dims)
+  return new ProtobufWriter().string(1, name).message(2, new ProtobufWriter().message(1, tensor))
+}

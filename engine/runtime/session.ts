@@ -1,0 +1,69 @@
+/**
+ * An onnxruntime session on the CPU. Results do not depend on the number of threads, nor on what ran before:
+ * same model and inputs, same bits.
+ *
+ * `run` blocks the JavaScript thread that calls it until the graph has run.
+ */
+import { InferenceSession, type Tensor } from 'onnxruntime-node'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
+
+export type Feeds = Readonly<Record<string, Tensor>>
+export type Fetched = Readonly<Record<string, Tensor>>
+
+export interface SessionOptions {
+  readonly threads: number
+  /** Writes a profile (Chrome trace JSON) with this prefix when the session is released. */
+  readonly profile?: string
+}
+
+export class Session {
+  readonly name: string
+  readonly #session: InferenceSession
+
+  private constructor(name: string, session: InferenceSession) {
+    this.name = name
+    this.#session = session
+  }
+
+  /** @param model the bytes of an ONNX model; @param name names the graph in errors. */
+  static async create(name: string, model: Uint8Array, options: SessionOptions): Promise<Session> {
+    try {
+      const session = await InferenceSession.create(model, {
+        executionProviders: ['cpu'],
+        executionMode: 'sequential',
+        graphOptimizationLevel: 'all',
+        intraOpNumThreads: options.threads,
+        interOpNumThreads: 1,
+        // Patterns are kept for every combination of lengths ever seen: with symbolic lengths that is a leak.
+        enableMemPattern: false,
+        logSeverityLevel: 3,
+        ...(options.profile !== undefined && { enableProfiling: true, profileFilePrefix: options.profile }),
+      })
+      return new Session(name, session)
+    } catch (cause) {
+      throw new GraspError('ENGINE_FAILED', `graph ${name} cannot be loaded: ${describeError(cause)}`, {
+        cause,
+      })
+    }
+  }
+
+  /**
+   * Runs the graph. Outputs are new tensors, unless `fetches` maps an output to a tensor that is to take it.
+   * @throws GraspError ENGINE_FAILED, naming the graph and the shapes it was given.
+   */
+  async run(feeds: Feeds, fetches?: Readonly<Record<string, Tensor | null>>): Promise<Fetched> {
+    try {
+      return fetches ? await this.#session.run(feeds, fetches) : await this.#session.run(feeds)
+    } catch (cause) {
+      const given = Object.entries(feeds).map(
+        ([name, tensor]) => `${name} ${tensor.type}[${tensor.dims.join()}]`,
+      )
+      const message = `graph ${this.name} failed on ${given.join(', ')}: ${describeError(cause)}`
+      throw new GraspError('ENGINE_FAILED', message, { cause })
+    }
+  }
+
+  async release(): Promise<void> {
+    await this.#session.release()
+  }
+}
