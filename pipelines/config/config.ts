@@ -1,0 +1,215 @@
+/**
+ * The configuration of a run: its schema is the one place that says which keys there are, what they mean,
+ * what they may be and what they are by default. Error messages, `grasp init` and the type follow from it.
+ */
+import { availableParallelism } from 'node:os'
+import { z } from 'zod'
+
+const count = (minimum: number) => z.int().min(minimum).max(Number.MAX_SAFE_INTEGER)
+const positive = () => z.number().gt(0)
+const fraction = () => z.number().min(0).max(1)
+/** A path in a file is relative to that file's folder, unless the run writes there. */
+const file = () => z.string().min(1).meta({ format: 'path' })
+const outputFolder = () => z.string().min(1).meta({ format: 'output-path' })
+
+const temperature = (initial: number) =>
+  z.number().min(0).max(100).default(initial).describe('Sampling temperature; 0 is greedy.')
+const topK = () => count(0).default(0).describe('Sample among the k most likely tokens only; 0 is off.')
+const topP = () => z.number().gt(0).max(1).default(1).describe('Nucleus sampling; 1 is off.')
+const maxNewTokens = () =>
+  count(1).default(512).describe('Most tokens of a response; longer ones are cut and marked `length`.')
+
+/** A section that may be left out: its own defaults then apply. */
+const section = <S extends z.ZodRawShape>(doc: string, shape: S) =>
+  z
+    .strictObject(shape)
+    .prefault({} as never)
+    .describe(doc)
+
+const log = section('The log that holds every record of the run.', {
+  kind: z.literal('embedded').default('embedded').describe('`embedded`: LMDB, in a folder of this machine.'),
+  path: outputFolder().optional().describe('Folder of the log; by default .grasp/<run>/log.'),
+  partitions: count(1).max(1024).default(1).describe('Partitions of each topic.'),
+})
+
+const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
+  path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
+})
+
+const model = z
+  .strictObject({
+    path: file().describe('A Hugging Face directory: config.json, *.safetensors, tokenizer.json.'),
+    device: z.literal('cpu').default('cpu').describe('Where the model runs.'),
+    threads: count(1)
+      .max(1024)
+      .default(() => availableParallelism())
+      .describe('Threads of the engine; by default one a core.'),
+    tokensPerPass: count(1)
+      .default(4096)
+      .describe('Most tokens (padding included) in one training or scoring pass; bounds memory.'),
+    sequencesPerPass: count(1).default(32).describe('Most sequences that are decoded together.'),
+  })
+  .describe('The language model: the teacher is its weights as they are, the student starts from them.')
+
+const data = z
+  .strictObject({
+    train: file().describe('Questions to train on: LaMP-QA items in a JSON array or in JSON lines.'),
+    validation: file().optional().describe('Questions that choose the best policy.'),
+    test: file().optional().describe('Held-out questions that the result is measured on.'),
+    limit: section('Take only the first items of a split.', {
+      train: count(1).optional().describe('Most training items; all by default.'),
+      validation: count(1).optional().describe('Most validation items; all by default.'),
+      test: count(1).optional().describe('Most test items; all by default.'),
+    }),
+    maxPostBytes: count(1)
+      .default(1024 * 1024)
+      .describe('A post longer than this (bytes of UTF-8) condemns its item.'),
+  })
+  .describe('The data, in the format of LaMP-QA.')
+
+const dense = z
+  .strictObject({
+    model: file().describe('A directory of an ONNX embedding model, as transformers.js reads it.'),
+    pooling: z.enum(['mean', 'cls']).default('mean').describe('How token embeddings become one.'),
+    queryPrefix: z.string().default('').describe('Put before each question.'),
+    passagePrefix: z.string().default('').describe('Put before each post.'),
+    batch: count(1).default(32).describe('Texts embedded together.'),
+    dtype: z
+      .enum(['fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4'])
+      .default('fp32')
+      .describe("Which of the model's ONNX files to use."),
+  })
+  .describe('The embedding model; only for kind `dense`.')
+
+const retrieval = section('Which posts of a profile a prompt shows.', {
+  kind: z.enum(['bm25', 'dense']).default('bm25').describe('`bm25` needs no model; `dense` embeds.'),
+  topK: count(1).default(10).describe('Most posts in a prompt.'),
+  dense: dense.optional(),
+}).superRefine((value, context) => {
+  if (value.kind === 'dense' && value.dense === undefined) {
+    context.addIssue({ code: 'custom', path: ['dense'], message: 'is missing, but retrieval.kind is dense' })
+  }
+})
+
+const judge = z
+  .discriminatedUnion('kind', [
+    z.strictObject({
+      kind: z.literal('lexical').describe('`lexical`: by words, deterministic, needs no model.'),
+      key: file().optional().describe('A file of the words that satisfy each aspect.'),
+    }),
+    z.strictObject({
+      kind: z.literal('chat').describe('`chat`: a model behind an OpenAI-compatible server.'),
+      url: z
+        .url({ protocol: /^https?$/ })
+        .describe('Base URL of the server, such as http://127.0.0.1:8000/v1.'),
+      model: z.string().min(1).describe("The model's name at the server."),
+      apiKeyEnv: z.string().min(1).optional().describe('Environment variable that holds the API key.'),
+      apiKeyFile: file().optional().describe('File that holds the API key.'),
+      timeoutMs: count(1).default(60_000).describe('Longest wait for a verdict, milliseconds.'),
+      concurrency: count(1).max(1024).default(8).describe('Most verdicts asked for at the same time.'),
+      retries: count(0).max(100).default(3).describe('Further tries of a verdict that failed.'),
+      compatibility: z
+        .literal('lamp-qa')
+        .optional()
+        .describe('`lamp-qa` counts a failed verdict as 0, as the benchmark does; otherwise it is unscored.'),
+    }),
+  ])
+  .describe('Who says whether a response covers an aspect (0, 1 or 2).')
+
+const validation = section("RTV: the teacher's answer decides whether a question is trained on.", {
+  tau: fraction().default(1).describe("Least score of the teacher's answer."),
+  temperature: temperature(1),
+  topK: topK(),
+  topP: topP(),
+  maxNewTokens: maxNewTokens(),
+  batch: count(1).default(64).describe('Answers generated together.'),
+})
+
+const rollout = section('How the student samples the responses that it learns from.', {
+  temperature: temperature(1),
+  topK: topK(),
+  topP: topP(),
+  maxNewTokens: maxNewTokens(),
+  lag: count(0)
+    .max(1000)
+    .default(0)
+    .describe('Batch b is sampled with policy version max(0, b - lag); 0 is strictly on-policy.'),
+})
+
+const scoring = section('How the paired distributions of student and teacher are written to the log.', {
+  encoding: z
+    .enum(['factored', 'dense', 'topk'])
+    .default('factored')
+    .describe(
+      '`factored`: hidden states (exact, small); `dense`: the whole vocabulary; `topk`: approximate.',
+    ),
+  dtype: z.enum(['f32', 'f16', 'bf16']).default('f32').describe('Number format of the distributions.'),
+  k: count(1).default(64).describe('Only for `topk`: tokens kept.'),
+  sliceBytes: count(1024)
+    .default(768 * 1024)
+    .describe('Largest slice; a response with more is cut into several.'),
+})
+
+const training = section('The optimiser: AdamW over all parameters.', {
+  seed: count(0).default(1).describe('Fixes the order of instances and every sampled token.'),
+  epochs: count(1).default(1).describe('Passes over the kept questions.'),
+  batch: count(1).default(16).describe('Responses of one update.'),
+  learningRate: positive().max(1).default(1e-5).describe('Peak learning rate.'),
+  schedule: z
+    .enum(['constant', 'linear', 'cosine'])
+    .default('constant')
+    .describe('How the learning rate goes on after the warm-up; `linear` and `cosine` end at 0.'),
+  warmup: count(0).default(0).describe('Updates over which the learning rate rises to its peak.'),
+  betas: z
+    .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
+    .default([0.9, 0.999])
+    .describe('Decay of the moment estimates.'),
+  epsilon: positive().default(1e-8).describe('Keeps the denominator from 0.'),
+  weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay; norms and biases are exempt.'),
+  clip: z.number().min(0).default(1).describe('Greatest global L2 norm of a gradient; 0 is off.'),
+  checkpointEvery: count(1).default(25).describe('Updates between checkpoints.'),
+})
+
+const evaluation = section('Answers to held-out questions, judged.', {
+  every: count(0).default(0).describe('Updates between validations; 0: only at the end.'),
+  temperature: temperature(0),
+  topK: topK(),
+  topP: topP(),
+  maxNewTokens: maxNewTokens(),
+  batch: count(1).default(64).describe('Answers generated together.'),
+})
+
+const credits = section('How much may be in flight between a topic and the stage that reads it.', {
+  records: count(1).default(256).describe('Records.'),
+  bytes: count(1)
+    .default(64 * 1024 * 1024)
+    .describe('Bytes.'),
+})
+
+export const configSchema = z.strictObject({
+  run: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/)
+    .describe("The run's name: letters, digits, dot, hyphen, underscore; names its folder."),
+  log,
+  output,
+  model,
+  data,
+  retrieval,
+  prompt: file().describe('The prompt file of student and teacher.'),
+  judge,
+  validation,
+  rollout,
+  scoring,
+  training,
+  evaluation,
+  credits,
+})
+
+type Parsed = z.output<typeof configSchema>
+
+/** A complete configuration: every default filled in, every path absolute. */
+export interface Config extends Parsed {
+  readonly log: Parsed['log'] & { readonly path: string }
+  readonly output: Parsed['output'] & { readonly path: string }
+}
