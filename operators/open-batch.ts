@@ -1,0 +1,104 @@
+import type { LogRecord } from '../bus/port.ts'
+import type { TrainItem } from '../engine/port.ts'
+import type { Slice, Span } from '../schemas/types.ts'
+import { joinTeacher } from './slicing.ts'
+
+/** The slices of one batch as they arrive, until each of its rollouts is whole, failed or lost. */
+export class OpenBatch {
+  readonly number: number
+  readonly size: number
+  readonly rolloutVersion: number
+  readonly #slices = new Map<number, Slice[]>()
+  readonly #whole = new Set<number>()
+  readonly #spans = new Map<number, { from: number; to: number }>()
+  readonly #instances = new Map<number, string>()
+  #lost = 0
+  #klSum = 0
+
+  constructor(first: Slice) {
+    this.number = first.batch.number
+    this.size = first.batch.size
+    this.rolloutVersion = first.policyVersion
+  }
+
+  add(record: LogRecord<'slices'>): void {
+    const slice = record.value
+    const { index } = slice.batch
+    this.covers(record)
+    if (this.#whole.has(index)) return // a redelivery of what is already here
+    const parts = [...(this.#slices.get(index) ?? []), slice]
+    this.#slices.set(index, parts)
+    if (parts.length < slice.parts) return
+    this.#whole.add(index)
+    if (slice.failed !== null) this.#slices.set(index, [])
+    else this.#instances.set(index, slice.instance)
+  }
+
+  /** An undecodable slice, which may have belonged to this batch. */
+  lose(place: { readonly partition: number; readonly offset: number }): void {
+    this.covers(place)
+    this.#lost += 1
+  }
+
+  /** Extends the batch's span of offsets. */
+  covers({ partition, offset }: { readonly partition: number; readonly offset: number }): void {
+    const span = this.#spans.get(partition)
+    this.#spans.set(partition, {
+      from: Math.min(span?.from ?? offset, offset),
+      to: Math.max(span?.to ?? 0, offset + 1),
+    })
+  }
+
+  /** Whether nothing more is to come: what is missing was lost. */
+  get complete(): boolean {
+    let missing = 0
+    for (let index = 0; index < this.size; index++) {
+      if (this.#whole.has(index)) continue
+      const parts = this.#slices.get(index)
+      missing += parts === undefined ? 1 : parts[0]!.parts - parts.length
+    }
+    return missing <= this.#lost
+  }
+
+  /** Whether the rollouts `from` to `to` (exclusive) can be taken. */
+  has(from: number, to: number): boolean {
+    if (this.complete) return true
+    for (let index = from; index < Math.min(to, this.size); index++) if (!this.#whole.has(index)) return false
+    return true
+  }
+
+  /** Takes the rollouts `from` to `to` for accumulation, in the order of their indices, and lets go of their bytes. */
+  take(from: number, to: number): TrainItem[] {
+    const items: TrainItem[] = []
+    for (let index = from; index < Math.min(to, this.size); index++) {
+      const slices = this.#slices.get(index) ?? []
+      this.#slices.set(index, [])
+      const first = slices[0]
+      if (first === undefined || !this.#whole.has(index)) continue
+      items.push({
+        loss: 'forward-kl',
+        prompt: Int32Array.from(first.prompt),
+        response: Int32Array.from(first.response),
+        teacher: joinTeacher(slices),
+      })
+      const kl = slices.flatMap(slice => slice.kl)
+      this.#klSum += kl.reduce((sum, value) => sum + value, 0) / kl.length
+    }
+    return items
+  }
+
+  /** Sum over the taken responses of their mean KL a token, as the scoring stage measured it. */
+  get klSum(): number {
+    return this.#klSum
+  }
+
+  get instances(): string[] {
+    return [...this.#instances].sort(([a], [b]) => a - b).map(([, instance]) => instance)
+  }
+
+  get spans(): Span[] {
+    return [...this.#spans]
+      .sort(([a], [b]) => a - b)
+      .map(([partition, { from, to }]) => ({ partition, from, to }))
+  }
+}

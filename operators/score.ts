@@ -1,0 +1,124 @@
+import { concatMap, type OperatorFunction } from 'rxjs'
+import { deadLetter } from '../bus/dead-letter.ts'
+import { type Delivery, type LogRecord, type Output, output } from '../bus/port.ts'
+import type { Dtype, Encoding, Engine, ModelInfo } from '../engine/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import type { Rollout } from '../schemas/types.ts'
+import type { PolicyGate } from './policy-gate.ts'
+import { failedSlice, type SliceIdentity, toSlices } from './slicing.ts'
+import type { Finished } from './stage.ts'
+
+export interface ScoreOptions {
+  readonly engine: Engine
+  readonly info: ModelInfo
+  readonly encoding: Encoding
+  readonly dtype: Dtype
+  readonly k: number
+  readonly sliceBytes: number
+  readonly policies: PolicyGate
+}
+
+/**
+ * rollouts → slices: student and teacher predict every token of the student's response. A batch is scored as a
+ * whole, so that the passes (and their rounding) do not depend on how the stream was cut. Undecodable rollouts
+ * are counted here, since the trainer must not wait for them.
+ */
+export function score(options: ScoreOptions): OperatorFunction<Delivery<'rollouts'>, Finished> {
+  const assembly = new BatchAssembly()
+  return source =>
+    source.pipe(
+      concatMap(async delivery => {
+        const batch = assembly.add(delivery)
+        return batch === undefined ? [] : [await scoreBatch(batch, options)]
+      }),
+      concatMap(finished => finished),
+    )
+}
+
+interface RolloutBatch {
+  readonly members: readonly LogRecord<'rollouts'>[]
+  readonly undecodable: readonly Delivery<'rollouts'>[]
+}
+
+/** Gathers the rollouts of a batch; a batch is complete when its members and the undecodable ones make its size. */
+class BatchAssembly {
+  readonly #open = new Map<number, LogRecord<'rollouts'>[]>()
+  #undecodable: Delivery<'rollouts'>[] = []
+
+  add(delivery: Delivery<'rollouts'>): RolloutBatch | undefined {
+    if (delivery.error !== undefined) {
+      this.#undecodable.push(delivery)
+    } else {
+      const { number } = delivery.value.batch
+      this.#open.set(number, [...(this.#open.get(number) ?? []), delivery])
+    }
+    for (const [number, members] of this.#open) {
+      if (members.length + this.#undecodable.length < members[0]!.value.batch.size) continue
+      const missing = members[0]!.value.batch.size - members.length
+      this.#open.delete(number)
+      return { members, undecodable: this.#undecodable.splice(0, missing) }
+    }
+    return undefined
+  }
+}
+
+async function scoreBatch({ members, undecodable }: RolloutBatch, options: ScoreOptions): Promise<Finished> {
+  const { engine, info, encoding, dtype, k, policies } = options
+  const identity: SliceIdentity = {
+    dtype,
+    tokenizer: info.tokenizerHash,
+    vocabulary: info.vocabularySize,
+    sliceBytes: options.sliceBytes,
+  }
+  const { policyVersion } = members[0]!.value
+  await policies.reached(policyVersion)
+  const outputs: Output[] = undecodable.map(delivery => deadLetter('scoring', delivery, delivery.error!))
+  const slot = (index: number) => members.find(({ value }) => value.batch.index === index)
+  const size = members[0]!.value.batch.size
+  const scorable: Rollout[] = []
+  for (let index = 0; index < size; index++) {
+    const record = slot(index)
+    const problem = record === undefined ? undefined : rolloutProblem(record.value, info)
+    if (record !== undefined && problem === undefined) {
+      scorable.push(record.value)
+      continue
+    }
+    if (record !== undefined && problem !== undefined) outputs.push(deadLetter('scoring', record, problem))
+    const of = record?.value ?? { instance: '', batch: { ...members[0]!.value.batch, index }, policyVersion }
+    const reason = problem?.message ?? 'its record in the log could not be decoded'
+    outputs.push(output('slices', of.instance, failedSlice(of, reason, identity)))
+  }
+  const scored = await engine.score(
+    scorable.map(({ studentPrompt, teacherPrompt, response }) => ({
+      studentPrompt: Int32Array.from(studentPrompt),
+      teacherPrompt: Int32Array.from(teacherPrompt),
+      response: Int32Array.from(response),
+    })),
+    { policyVersion, encoding, dtype, k },
+  )
+  scorable.forEach((rollout, i) => {
+    for (const slice of toSlices(rollout, scored[i]!, identity))
+      outputs.push(output('slices', rollout.instance, slice))
+  })
+  return { consumed: [...members, ...undecodable], outputs }
+}
+
+function rolloutProblem(rollout: Rollout, info: ModelInfo): GraspError | undefined {
+  const name = `rollout of ${rollout.instance} (batch ${rollout.batch.number})`
+  if (rollout.tokenizer !== info.tokenizerHash) {
+    return new GraspError(
+      'SLICE_MISMATCH',
+      `${name} was made with tokenizer ${rollout.tokenizer}, the engine holds ${info.tokenizerHash}`,
+    )
+  }
+  if (rollout.response.length === 0) return new GraspError('RECORD_INVALID', `${name} has an empty response`)
+  const longest =
+    Math.max(rollout.studentPrompt.length, rollout.teacherPrompt.length) + rollout.response.length
+  if (longest > info.contextLength) {
+    return new GraspError(
+      'PROMPT_TOO_LONG',
+      `${name} takes ${longest} tokens, the model's context holds ${info.contextLength}`,
+    )
+  }
+  return undefined
+}

@@ -1,0 +1,171 @@
+import { concatMap, type OperatorFunction, pipe } from 'rxjs'
+import { deadLetter } from '../bus/dead-letter.ts'
+import { type Delivery, type Output, output, type Place, type Position } from '../bus/port.ts'
+import type { Engine, UpdateOptions } from '../engine/port.ts'
+import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
+import type { Update } from '../schemas/types.ts'
+import { learningRate, type ScheduleOptions } from './learning-rate.ts'
+import { OpenBatch } from './open-batch.ts'
+import { checkSlice, type SliceReader } from './slicing.ts'
+
+export interface TrainOptions {
+  readonly engine: Engine
+  readonly reader: SliceReader
+  readonly schedule: ScheduleOptions
+  readonly optimiser: Omit<UpdateOptions, 'responses' | 'learningRate'>
+  /** Rollouts whose gradients are accumulated in one call, in the order of their indices. */
+  readonly microbatch: number
+  /** The policy version to go on from: batches before it are already in the weights. */
+  readonly version: number
+  /** Gives back the credits of slices whose bytes are no longer held. */
+  readonly release: (places: readonly Place[]) => void
+  /** Commits, validates, saves: no further update is begun before it resolves. */
+  readonly settle: (step: Step) => Promise<void>
+}
+
+/** One optimiser step, with what is to be committed with it. The engine already holds the new weights. */
+export interface Step {
+  readonly update: Update
+  /** The next offset of `slices` to read in each partition that the batch came from. */
+  readonly positions: readonly Position[]
+  readonly deadLetters: readonly Output[]
+}
+
+/**
+ * slices → updates: batch b is accumulated in the order of its rollouts and makes policy version b + 1. Which
+ * slices arrive together, and in which order, changes neither the sums nor their rounding. Emits each update
+ * once `settle` is through with it.
+ */
+export function train(options: TrainOptions): OperatorFunction<Delivery<'slices'>, Update> {
+  const trainer = new BatchTrainer(options)
+  return pipe(
+    concatMap(delivery => trainer.take(delivery)),
+    concatMap(updates => updates),
+  )
+}
+
+class BatchTrainer {
+  readonly #options: TrainOptions
+  readonly #open = new Map<number, OpenBatch>()
+  #version: number
+  /** Rollouts of the current batch that are already accumulated. */
+  #taken = 0
+  #lossSum = 0
+  #responses = 0
+  #tokens = 0
+  #held: Place[] = []
+  #dead: Output[] = []
+  #began = performance.now()
+
+  constructor(options: TrainOptions) {
+    this.#options = options
+    this.#version = options.version
+  }
+
+  async take(delivery: Delivery<'slices'>): Promise<Update[]> {
+    this.#admit(delivery)
+    const updates: Update[] = []
+    for (;;) {
+      const batch = this.#open.get(this.#version)
+      if (batch === undefined) return updates
+      await this.#accumulate(batch)
+      if (this.#taken < batch.size) return updates
+      const step = await this.#step(batch)
+      await this.#options.settle(step)
+      updates.push(step.update)
+    }
+  }
+
+  #admit(delivery: Delivery<'slices'>): void {
+    const place = { topic: delivery.topic, partition: delivery.partition, offset: delivery.offset }
+    this.#held.push(place)
+    try {
+      if (delivery.error !== undefined) throw delivery.error
+      const slice = delivery.value
+      if (slice.batch.number < this.#version) {
+        throw new GraspError(
+          'RECORD_INVALID',
+          `slice of ${slice.instance} arrived after batch ${slice.batch.number} had been trained on`,
+        )
+      }
+      if (slice.failed === null) checkSlice(slice, this.#options.reader)
+      let batch = this.#open.get(slice.batch.number)
+      if (batch === undefined) {
+        batch = new OpenBatch(slice)
+        this.#open.set(batch.number, batch)
+      }
+      batch.add(delivery)
+    } catch (error) {
+      if (!isPerRecord(error)) throw error
+      this.#dead.push(deadLetter('training', delivery, error))
+      const batch = this.#open.get(delivery.value?.batch.number ?? this.#version)
+      batch?.lose(place)
+    }
+  }
+
+  async #accumulate(batch: OpenBatch): Promise<void> {
+    const { engine, microbatch, release } = this.#options
+    while (this.#taken < batch.size && batch.has(this.#taken, this.#taken + microbatch)) {
+      const items = batch.take(this.#taken, this.#taken + microbatch)
+      this.#taken = Math.min(batch.size, this.#taken + microbatch)
+      if (items.length > 0) {
+        const { losses, tokens } = await engine.accumulate(items)
+        for (const loss of losses) this.#lossSum += loss
+        this.#responses += items.length
+        this.#tokens += tokens
+      }
+      release(this.#held)
+      this.#held = []
+    }
+  }
+
+  async #step(batch: OpenBatch): Promise<Step> {
+    const { engine, schedule, optimiser } = this.#options
+    const rate = learningRate(this.#version, schedule)
+    const responses = this.#responses
+    const { version, gradientNorm, weightsHash } = await engine.update({
+      ...optimiser,
+      responses,
+      learningRate: rate,
+    })
+    const mean = (sum: number) => (responses === 0 ? 0 : sum / responses)
+    const update: Update = {
+      version,
+      batch: batch.number,
+      rolloutVersion: batch.rolloutVersion,
+      instances: batch.instances,
+      consumed: batch.spans,
+      responses,
+      tokens: this.#tokens,
+      loss: mean(this.#lossSum),
+      kl: mean(batch.klSum),
+      gradientNorm,
+      learningRate: rate,
+      weightsHash,
+      milliseconds: performance.now() - this.#began,
+    }
+    const step = {
+      update,
+      positions: batch.spans.map(({ partition, to }) => ({
+        topic: 'slices' as const,
+        partition,
+        offset: to,
+      })),
+      deadLetters: this.#dead,
+    }
+    this.#open.delete(batch.number)
+    this.#version = version
+    this.#taken = 0
+    this.#lossSum = 0
+    this.#responses = 0
+    this.#tokens = 0
+    this.#dead = []
+    this.#began = performance.now()
+    return step
+  }
+}
+
+/** The record of a step. */
+export function updateOutput(update: Update): Output {
+  return output('updates', String(update.version), update)
+}
