@@ -1,0 +1,71 @@
+/**
+ * The run's checkpoints on disk. A checkpoint holds the trainer's positions beside the weights they belong to,
+ * so updating the weights twice or never is impossible: whatever the log says, training goes on from there.
+ */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { GraspError } from '../errors/grasp-error.ts'
+
+export const trainerStateSchema = z.strictObject({
+  run: z.string(),
+  configHash: z.string(),
+  version: z.int().min(0),
+  /** The next offset of `slices`, one a partition. */
+  positions: z.array(z.int().min(0)),
+  best: z.strictObject({ version: z.int(), score: z.number() }).nullable(),
+})
+
+export type TrainerState = z.output<typeof trainerStateSchema>
+
+export class Checkpoints {
+  readonly #folder: string
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  path(version: number): string {
+    return join(this.#folder, `v${String(version).padStart(6, '0')}`)
+  }
+
+  /** The versions that have a checkpoint, ascending. */
+  async versions(): Promise<number[]> {
+    let names: string[]
+    try {
+      names = await readdir(this.#folder)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw new GraspError('CHECKPOINT_INVALID', `cannot read the checkpoints in ${this.#folder}: ${(error as Error).message}`, {
+        cause: error,
+      })
+    }
+    return names
+      .flatMap(name => /^v(\d{6,})$/.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => a - b)
+  }
+
+  /** Checks what a checkpoint carried against the run that wants to go on from it. */
+  parse(version: number, state: unknown, run: string, configHash: string): TrainerState {
+    const parsed = trainerStateSchema.safeParse(state)
+    const path = this.path(version)
+    if (!parsed.success) {
+      throw new GraspError('CHECKPOINT_INVALID', `${path}: its trainer state is not readable; remove that folder to go on from the one before it`)
+    }
+    if (parsed.data.run !== run || parsed.data.configHash !== configHash) {
+      throw new GraspError(
+        'CHECKPOINT_INVALID',
+        `${path} belongs to run "${parsed.data.run}" with another configuration; choose another output.path or remove it`,
+      )
+    }
+    return parsed.data
+  }
+
+  /** Removes all but the given versions. */
+  async prune(keep: readonly number[]): Promise<void> {
+    for (const version of await this.versions()) {
+      if (!keep.includes(version)) await rm(this.path(version), { recursive: true, force: true })
+    }
+  }
+}
