@@ -6,25 +6,17 @@
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { Message } from '../engine/port.ts'
-import type { Aspect } from '../schemas/types.ts'
-import { linesWith, promptError, readPromptFile, renderSection, standsAlone } from './template.ts'
-
-export interface JudgedText {
-  readonly question: string
-  readonly narrative: string
-  readonly category: string
-  readonly aspect: Aspect
-  readonly response: string
-}
+import { linesWith, promptError, readPromptFile, renderSection, standsAlone } from '../prompts/template.ts'
+import type { JudgeItem } from './port.ts'
 
 export interface JudgePrompt {
   /** sha256 of the file's bytes, hexadecimal. */
   readonly hash: string
-  messages(item: JudgedText): Message[]
+  messages(item: JudgeItem): Message[]
 }
 
 /** The judge's prompt that comes with the package. */
-export const JUDGE_PROMPT = fileURLToPath(new URL('./judge.md', import.meta.url))
+export const JUDGE_PROMPT = fileURLToPath(new URL('../prompts/judge.md', import.meta.url))
 
 const MESSAGE = {
   slots: ['question', 'narrative', 'category', 'aspect', 'reason', 'evidence', 'response', 'mark'],
