@@ -1,0 +1,100 @@
+/** A model's chat template (Jinja), as transformers renders it. */
+import { join } from 'node:path'
+import { Template } from '@huggingface/jinja'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import type { Message } from '../port.ts'
+import { optionalText } from './optional-file.ts'
+
+/** Some templates write today's date, which would make prompts differ from day to day: it is always this one. */
+const FIXED_DATE = '{% macro strftime_now(format) %}26 Jul 2024{% endmacro %}'
+
+export class ChatTemplate {
+  readonly source: string
+  readonly #path: string
+  readonly #template: Template
+  readonly #variables: Readonly<Record<string, unknown>>
+  /** Some templates refuse a system message, some drop it: their system text goes into the user's turn. */
+  readonly #takesSystem: boolean
+
+  /** @param specialTokens bos_token, eos_token and the like, as templates name them. */
+  constructor(path: string, source: string, specialTokens: Readonly<Record<string, string>>) {
+    this.source = source
+    this.#path = path
+    try {
+      this.#template = new Template(FIXED_DATE + source)
+    } catch (cause) {
+      throw new GraspError('MODEL_INVALID', `${path}: the chat template is wrong: ${describeError(cause)}`, {
+        cause,
+      })
+    }
+    this.#variables = specialTokens
+    this.#takesSystem = this.#probeSystem()
+  }
+
+  /** The text that the model reads, up to where the assistant's answer starts. */
+  render(messages: readonly Message[]): string {
+    const turns = this.#takesSystem ? messages : mergeSystem(messages)
+    try {
+      return this.#render(turns)
+    } catch (cause) {
+      const roles = turns.map(message => message.role).join(', ')
+      throw new GraspError(
+        'PROMPT_INVALID',
+        `${this.#path}: the chat template refuses the roles ${roles}: ${describeError(cause)}`,
+        { cause },
+      )
+    }
+  }
+
+  #render(messages: readonly Message[]): string {
+    return this.#template.render({ ...this.#variables, messages, add_generation_prompt: true })
+  }
+
+  #probeSystem(): boolean {
+    try {
+      const probe = this.#render([
+        { role: 'system', content: 'systemprobe' },
+        { role: 'user', content: 'userprobe' },
+      ])
+      return probe.includes('systemprobe')
+    } catch {
+      // The template raises an exception at a system message, as Gemma's does.
+      return false
+    }
+  }
+}
+
+/** @throws GraspError MODEL_INVALID where the directory has no chat template. */
+export async function readChatTemplate(
+  directory: string,
+  tokenizerConfig: Readonly<Record<string, unknown>>,
+): Promise<{ path: string; source: string }> {
+  const path = join(directory, 'chat_template.jinja')
+  const source = await optionalText(path)
+  if (source !== undefined) return { path, source }
+  const inline = tokenizerConfig.chat_template
+  const named = Array.isArray(inline) ? inline.find(entry => entry?.name === 'default')?.template : inline
+  if (typeof named === 'string') return { path: join(directory, 'tokenizer_config.json'), source: named }
+  throw new GraspError(
+    'MODEL_INVALID',
+    `${directory} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json. ` +
+      'Use an instruction-tuned model, or write chat_template.jinja.',
+  )
+}
+
+function mergeSystem(messages: readonly Message[]): Message[] {
+  const merged: Message[] = []
+  let system = ''
+  for (const { role, content } of messages) {
+    if (role === 'system') {
+      system += `${content}\n\n`
+    } else if (system && role === 'user') {
+      merged.push({ role, content: system + content })
+      system = ''
+    } else {
+      merged.push({ role, content })
+    }
+  }
+  if (system) merged.push({ role: 'user', content: system.trimEnd() })
+  return merged
+}

@@ -1,0 +1,121 @@
+/** Text to token ids and back, for one model directory. Reads local files only. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { Tokenizer } from '@huggingface/tokenizers'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import type { Message } from '../port.ts'
+import { ChatTemplate, readChatTemplate } from './chat-template.ts'
+import { ControlTokens, type TokenizerJson } from './control-tokens.ts'
+import { optionalJson, optionalText, parseObject } from './optional-file.ts'
+import { specialTokens } from './special-tokens.ts'
+import { stopTokens } from './stop-tokens.ts'
+
+export class ChatTokenizer {
+  readonly stopTokens: readonly number[]
+  /** sha256 of tokenizer.json. */
+  readonly tokenizerHash: string
+  /** sha256 of the chat template. */
+  readonly templateHash: string
+  readonly #template: ChatTemplate
+  readonly #control: ControlTokens
+  /** Knows control tokens by their secret names only. */
+  readonly #encoder: Tokenizer
+  readonly #decoder: Tokenizer
+
+  private constructor(parts: {
+    readonly stopTokens: readonly number[]
+    readonly tokenizerHash: string
+    readonly template: ChatTemplate
+    readonly control: ControlTokens
+    readonly encoder: Tokenizer
+    readonly decoder: Tokenizer
+  }) {
+    this.stopTokens = parts.stopTokens
+    this.tokenizerHash = parts.tokenizerHash
+    this.templateHash = sha256(parts.template.source)
+    this.#template = parts.template
+    this.#control = parts.control
+    this.#encoder = parts.encoder
+    this.#decoder = parts.decoder
+  }
+
+  /**
+   * @param config the directory's config.json. @param vocabularySize rows of the embedding.
+   * @throws GraspError MODEL_INVALID when a file is missing or wrong.
+   */
+  static async load(
+    directory: string,
+    config: Readonly<Record<string, unknown>>,
+    vocabularySize: number,
+  ): Promise<ChatTokenizer> {
+    const path = join(directory, 'tokenizer.json')
+    const text = await optionalText(path)
+    if (text === undefined) {
+      throw new GraspError(
+        'MODEL_INVALID',
+        `${directory} has no tokenizer.json. If the model ships another tokenizer format, load it with ` +
+          "transformers' AutoTokenizer and call save_pretrained on this folder, which writes tokenizer.json.",
+      )
+    }
+    const json = parseObject(path, text) as unknown as TokenizerJson
+    const tokenizerConfig = await optionalJson(join(directory, 'tokenizer_config.json'))
+    const special = specialTokens(tokenizerConfig)
+    const { path: templatePath, source } = await readChatTemplate(directory, tokenizerConfig)
+    try {
+      const decoder = new Tokenizer(json, tokenizerConfig)
+      const control = new ControlTokens(json, source)
+      checkVocabulary(path, decoder, vocabularySize)
+      return new ChatTokenizer({
+        tokenizerHash: sha256(text),
+        template: new ChatTemplate(templatePath, source, special),
+        control,
+        encoder: new Tokenizer(control.rename(json), tokenizerConfig),
+        decoder,
+        stopTokens: stopTokens({
+          directory,
+          config,
+          generationConfig: await optionalJson(join(directory, 'generation_config.json')),
+          tokenizerEos: special.eos_token === undefined ? undefined : decoder.token_to_id(special.eos_token),
+        }),
+      })
+    } catch (cause) {
+      if (cause instanceof GraspError) throw cause
+      throw new GraspError('MODEL_INVALID', `${path} cannot be used: ${describeError(cause)}`, { cause })
+    }
+  }
+
+  /** Ids of a chat, ready for the assistant's turn. Control tokens come from the template alone. */
+  encodeChat(messages: readonly Message[]): Int32Array {
+    const standIns = this.#control.standIns([
+      this.#template.source,
+      ...messages.map(message => message.content),
+    ])
+    const rendered = this.#template.render(
+      messages.map(({ role, content }) => ({ role, content: this.#control.disarm(content, standIns) })),
+    )
+    const text = this.#control.arm(rendered, standIns)
+    return Int32Array.from(this.#encoder.encode(text, { add_special_tokens: false }).ids)
+  }
+
+  /** Special tokens, and ids that stand for no token, are left out. */
+  decode(ids: Int32Array): string {
+    const known = Array.from(ids).filter(id => this.#decoder.id_to_token(id) !== undefined)
+    if (known.length === 0) return ''
+    return this.#decoder.decode(known, { skip_special_tokens: true, clean_up_tokenization_spaces: false })
+  }
+}
+
+function checkVocabulary(path: string, tokenizer: Tokenizer, vocabularySize: number): void {
+  let greatest = -1
+  for (const id of tokenizer.get_vocab().values()) greatest = Math.max(greatest, id)
+  if (greatest >= vocabularySize) {
+    throw new GraspError(
+      'MODEL_INVALID',
+      `${path} has a token with id ${greatest}, but the model's vocab_size is ${vocabularySize}: they do not belong together`,
+    )
+  }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
