@@ -38,7 +38,7 @@ export function retrieve({ retriever, topK, concurrency }: RetrieveOptions): Sta
       }
     } catch (error) {
       if (!isPerRecord(error)) throw error
-      return { consumed: [record], outputs: [deadLetter('retrieval', record, error)] }
+      return { consumed: [record], outputs: [deadLetter(record, { stage: 'retrieval', error })] }
     }
   }, concurrency)
 }

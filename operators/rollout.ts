@@ -66,7 +66,7 @@ async function sampleBatch(
       prepared.push({ record, student, teacher })
     } catch (error) {
       if (!isPerRecord(error)) throw error
-      dead.push(deadLetter('rollout', record, error))
+      dead.push(deadLetter(record, { stage: 'rollout', error }))
     }
   }
   if (prepared.length === 0) return { consumed: group, outputs: dead, sampled: false }

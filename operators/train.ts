@@ -97,7 +97,7 @@ class BatchTrainer {
       batch.add(delivery)
     } catch (error) {
       if (!isPerRecord(error)) throw error
-      this.#dead.push(deadLetter('training', delivery, error))
+      this.#dead.push(deadLetter(delivery, { stage: 'training', error }))
       const batch = this.#open.get(delivery.value?.batch.number ?? this.#version)
       batch?.lose(place)
     }

@@ -55,7 +55,7 @@ async function validateGroup(
       })
     } catch (error) {
       if (!isPerRecord(error)) throw error
-      outputs.push(deadLetter('validation', record, error))
+      outputs.push(deadLetter(record, { stage: 'validation', error }))
     }
   }
   const answers = await engine.generate(

@@ -1,0 +1,107 @@
+/**
+ * Held-out evaluation. What is in `evaluations` is not asked again, so an interrupted evaluation goes on where
+ * it stopped and a finished run only adds up. Groups are the same each time, whatever was already there.
+ */
+import { type Output, output } from '../bus/port.ts'
+import type { PolicyReference } from '../engine/port.ts'
+import type { GraspError } from '../errors/grasp-error.ts'
+import { evaluate } from '../operators/evaluate.ts'
+import { type Averages, macroAverage } from '../operators/macro-average.ts'
+import { measureProbes, sampleProbes } from '../operators/probe.ts'
+import type { Context, Evaluation } from '../schemas/types.ts'
+import { type RunContext, samplingOptions } from './context.ts'
+import { heldOut, recorded } from './judged.ts'
+
+export interface EvaluationRequest {
+  readonly role: 'student' | 'teacher' | 'grasp'
+  readonly policy: PolicyReference
+  readonly policyVersion: number
+  readonly split: 'validation' | 'test'
+}
+
+/** Judges the answers of a role to the questions of a split. */
+export async function evaluateSplit(context: RunContext, request: EvaluationRequest): Promise<Averages> {
+  const { config, log, engine, info, prompt, judge, progress } = context
+  const { role, policy, policyVersion, split } = request
+  const known = await recorded(log, request)
+  const contexts = await heldOut(log, split)
+  const sampling = samplingOptions(context, 'evaluation')
+  const name = split === 'validation' ? 'validation' : role
+  await inGroups(contexts, config.evaluation.batch, known, async (group, done) => {
+    const options = { engine, info, prompt, judge, sampling, role, policy, policyVersion }
+    const { evaluations, failures } = await evaluate(group, options)
+    await store(context, evaluations, failures)
+    for (const evaluation of evaluations) known.set(evaluation.instance, evaluation)
+    progress({ kind: 'evaluation', role: name, done, total: contexts.length })
+  })
+  const averages = macroAverage(known.values())
+  if (averages.macro !== null) {
+    progress({ kind: 'evaluation', role: name, done: contexts.length, total: contexts.length, score: averages.macro })
+  }
+  if (averages.unscored > 0) {
+    context.logger.warn({ role, split, unscored: averages.unscored }, 'answers without a score are left out of the average')
+  }
+  return averages
+}
+
+/** Samples the probes from policy version 0 (once) and records their forward KL at a policy version. */
+export async function probeKl(context: RunContext, policyVersion: number): Promise<void> {
+  const { config, log, engine, info, prompt } = context
+  const split = 'test'
+  const contexts = await heldOut(log, split)
+  const { maxNewTokens } = config.rollout
+  const sampling = { temperature: 1, topK: 0, topP: 1, maxNewTokens, seed: config.training.seed }
+  const options = { engine, info, prompt, sampling }
+  const probes = await recorded(log, { role: 'probe', policyVersion: 0, split })
+  const known = policyVersion === 0 ? probes : await recorded(log, { role: 'probe', policyVersion, split })
+  await inGroups(contexts, config.evaluation.batch, known, async group => {
+    if (policyVersion === 0) {
+      const sampled = await sampleProbes(group, options)
+      await store(context, sampled.probes, sampled.failures)
+      for (const probe of sampled.probes) known.set(probe.instance, probe)
+      return
+    }
+    const of = group.flatMap(({ id }) => probes.get(id) ?? [])
+    const measured = await measureProbes(group, of, policyVersion, options)
+    await store(context, measured, [])
+    for (const probe of measured) known.set(probe.instance, probe)
+  })
+}
+
+/** Calls `work` for each group of which something is missing, whole, so that groups never shift. */
+async function inGroups(
+  contexts: readonly Context[],
+  size: number,
+  known: ReadonlyMap<string, Evaluation>,
+  work: (group: readonly Context[], done: number) => Promise<void>,
+): Promise<void> {
+  for (let start = 0; start < contexts.length; start += size) {
+    const group = contexts.slice(start, start + size)
+    if (group.some(({ id }) => known.has(id))) continue // stored whole, so some means all that can be
+    await work(group, Math.min(contexts.length, start + size))
+  }
+}
+
+async function store(
+  { log }: RunContext,
+  evaluations: readonly Evaluation[],
+  failures: readonly { context: Context; error: GraspError }[],
+): Promise<void> {
+  const outputs: Output[] = evaluations.map(evaluation => output('evaluations', evaluation.instance, evaluation))
+  for (const { context, error } of failures) {
+    outputs.push(
+      output('deadletters', context.id, {
+        stage: 'evaluation',
+        topic: 'contexts',
+        partition: 0,
+        offset: -1,
+        key: context.id,
+        code: error.code,
+        message: error.message,
+        attempts: 1,
+        payload: new TextEncoder().encode(JSON.stringify(context)),
+      }),
+    )
+  }
+  if (outputs.length > 0) await log.append(outputs)
+}

@@ -1,0 +1,31 @@
+import type { Log } from '../bus/port.ts'
+import type { Context, Evaluation, Topic } from '../schemas/types.ts'
+
+/** The held-out contexts of a split, in the order of the log. */
+export async function heldOut(log: Log, split: string): Promise<Context[]> {
+  const contexts: Context[] = []
+  for await (const { value } of log.scan('contexts')) if (value?.split === split) contexts.push(value)
+  return contexts
+}
+
+/** The answers that are already judged, by instance. */
+export async function recorded(
+  log: Log,
+  wanted: { role: string; policyVersion: number; split: string },
+): Promise<Map<string, Evaluation>> {
+  const found = new Map<string, Evaluation>()
+  for await (const { value } of log.scan('evaluations')) {
+    if (value === undefined) continue
+    const { role, policyVersion, split, instance } = value
+    if (role === wanted.role && policyVersion === wanted.policyVersion && split === wanted.split) {
+      found.set(instance, value)
+    }
+  }
+  return found
+}
+
+/** Records in a topic. */
+export async function countRecords(log: Log, topic: Topic): Promise<number> {
+  const info = (await log.topics()).find(entry => entry.topic === topic)
+  return (info?.ends ?? []).reduce((sum, end) => sum + end, 0)
+}

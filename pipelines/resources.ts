@@ -1,0 +1,90 @@
+/** Builds the heavy objects of a run from its configuration, and takes them down in the right order. */
+import { openLmdbLog } from '../bus/lmdb/log.ts'
+import type { Log } from '../bus/port.ts'
+import { openEngineProcess } from '../engine/process/proxy.ts'
+import type { Engine } from '../engine/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import { createChatJudge } from '../judges/chat.ts'
+import { createLexicalJudge } from '../judges/lexical.ts'
+import type { Judge } from '../judges/port.ts'
+import { loadPrompt } from '../prompts/prompt.ts'
+import { createBm25Retriever } from '../retrievers/bm25.ts'
+import { loadDenseRetriever } from '../retrievers/dense.ts'
+import type { Retriever } from '../retrievers/port.ts'
+import { TOPICS } from '../schemas/types.ts'
+import type { Config } from './config/config.ts'
+import { configIdentity, differences, type Identity, identityHash } from './config/identity.ts'
+import type { RunContext } from './context.ts'
+import type { RunHooks } from './events.ts'
+
+export type Resources = Omit<RunContext, 'policies' | 'stop$'> & AsyncDisposable
+
+/** Opens everything a run needs; what was opened is closed again when a later part fails. */
+export async function openResources(config: Config, hooks: Omit<RunHooks, 'signal'>): Promise<Resources> {
+  const closers: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+  const closing = <T extends { close(): Promise<void> }>(resource: T): T => {
+    closers.push(() => resource.close())
+    return resource
+  }
+  try {
+    const identity = await configIdentity(config)
+    const prompt = await loadPrompt(config.prompt)
+    const judge = await openJudge(config)
+    const log = closing(await openRunLog(config))
+    await claimLog(log, config, identity)
+    const retriever = closing(await openRetriever(config))
+    const engine = closing(await openEngine(config))
+    const info = await engine.info()
+    const { logger, progress } = hooks
+    const configHash = identityHash(identity)
+    return {
+      ...{ config, configHash, log, engine, info, prompt, judge, retriever, logger, progress },
+      [Symbol.asyncDispose]: close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+export function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
+  const { path, partitions } = config.log
+  return openLmdbLog({
+    path,
+    run: config.run,
+    partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
+    ...options,
+  })
+}
+
+export function openEngine({ model, rollout }: Config): Promise<Engine> {
+  const { path, device, threads, tokensPerPass, sequencesPerPass } = model
+  return openEngineProcess({ path, device, threads, tokensPerPass, sequencesPerPass, keepPolicies: rollout.lag })
+}
+
+export async function openJudge({ judge }: Config): Promise<Judge> {
+  return judge.kind === 'lexical' ? createLexicalJudge(judge) : createChatJudge(judge)
+}
+
+export async function openRetriever({ retrieval }: Config): Promise<Retriever> {
+  return retrieval.kind === 'dense' ? loadDenseRetriever(retrieval.dense!) : createBm25Retriever()
+}
+
+/** A log holds one run of one configuration: mixing two would make neither of them reproducible. */
+async function claimLog(log: Log, config: Config, identity: Identity): Promise<void> {
+  const before = await log.note('identity')
+  if (before === undefined) {
+    await log.setNote('identity', JSON.stringify(identity))
+    return
+  }
+  const changed = differences(JSON.parse(before) as Identity, identity)
+  if (changed.length === 0) return
+  throw new GraspError(
+    'LOG_MISMATCH',
+    `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +
+      'use the old settings to go on with it, or choose another run, log.path and output.path (or remove the folder) to start anew',
+  )
+}

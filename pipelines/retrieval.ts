@@ -1,0 +1,11 @@
+import { retrieve } from '../operators/retrieve.ts'
+import type { RunContext } from './context.ts'
+import { runStage } from './stage.ts'
+
+export function retrieval(context: RunContext) {
+  const { config, retriever } = context
+  return runStage(context, 'retrieval', 'questions', {
+    operator: retrieve({ retriever, topK: config.retrieval.topK, concurrency: 16 }),
+    seals: ['contexts'],
+  })
+}

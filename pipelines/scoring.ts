@@ -1,0 +1,13 @@
+import { score } from '../operators/score.ts'
+import type { RunContext } from './context.ts'
+import { runStage } from './stage.ts'
+
+export function scoring(context: RunContext) {
+  const { config, engine, info, policies } = context
+  const { encoding, dtype, k, sliceBytes } = config.scoring
+  return runStage(context, 'scoring', 'rollouts', {
+    rawOperator: score({ engine, info, encoding, dtype, k, sliceBytes, policies }),
+    atLeast: config.training.batch * (config.rollout.lag + 1),
+    seals: ['slices'],
+  })
+}

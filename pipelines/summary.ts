@@ -1,0 +1,51 @@
+import { macroAverage } from '../operators/macro-average.ts'
+import type { Evaluation } from '../schemas/types.ts'
+import type { RunContext } from './context.ts'
+import { countRecords, recorded } from './judged.ts'
+import type { RunResult } from './result.ts'
+import type { FinalPolicy } from './training.ts'
+
+/** The result of a finished run, added up from what its log holds. */
+export async function summarise(context: RunContext, policy: FinalPolicy, seconds: number): Promise<RunResult> {
+  const { config, log } = context
+  const answers = (role: string, policyVersion: number) => recorded(log, { role, policyVersion, split: 'test' })
+  const student = macroAverage((await answers('student', 0)).values())
+  const teacher = macroAverage((await answers('teacher', 0)).values())
+  const grasp = macroAverage((await answers('grasp', policy.version)).values())
+  const measured = student.macro !== null && teacher.macro !== null && grasp.macro !== null
+  const before = meanKl((await answers('probe', 0)).values())
+  const after = meanKl((await answers('probe', policy.version)).values())
+  return {
+    run: config.run,
+    instances: { seen: await countRecords(log, 'validations'), kept: await countKept(context) },
+    scores: measured ? { student: student.macro, teacher: teacher.macro, grasp: grasp.macro } : null,
+    categories: measured
+      ? Object.fromEntries(
+          Object.keys(grasp.categories).map(category => [
+            category,
+            {
+              student: student.categories[category] ?? 0,
+              teacher: teacher.categories[category] ?? 0,
+              grasp: grasp.categories[category]!,
+            },
+          ]),
+        )
+      : null,
+    kl: before === null || after === null ? null : { before, after },
+    updates: policy.updates,
+    policy: { version: policy.version, path: policy.path, weightsHash: policy.weightsHash },
+    seconds,
+  }
+}
+
+/** Mean over responses of the mean forward KL a token, nats; null when nothing was measured. */
+export function meanKl(probes: Iterable<Pick<Evaluation, 'kl'>>): number | null {
+  const values = [...probes].flatMap(({ kl }) => kl ?? [])
+  return values.length === 0 ? null : values.reduce((sum, kl) => sum + kl, 0) / values.length
+}
+
+async function countKept({ log }: RunContext): Promise<number> {
+  let kept = 0
+  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) kept += 1
+  return kept
+}

@@ -1,0 +1,177 @@
+/**
+ * The trainer sink. Its positions live inside its checkpoint: on start it loads the newest one, reads the slices
+ * from there, and so makes the same updates again that a crash took away.
+ */
+import { appendFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Observable, takeUntil } from 'rxjs'
+import { type Step, train, updateOutput } from '../operators/train.ts'
+import { output } from '../bus/port.ts'
+import type { Update } from '../schemas/types.ts'
+import { Checkpoints, type TrainerState } from './checkpoints.ts'
+import type { RunContext } from './context.ts'
+import { evaluateSplit } from './evaluation.ts'
+import { countRecords } from './judged.ts'
+import { openStage } from './stage.ts'
+
+export interface Training {
+  /** Emits each update; completes with the stream of slices, or after the step at hand when the run is to stop. */
+  readonly updates$: Observable<Update>
+  /** The trainer's state as of the last update. */
+  state(): TrainerState
+  /** Saves the newest policy unless it is saved already. */
+  save(): Promise<void>
+  /** After the last update: validates it, and makes the best policy the engine's. */
+  finish(): Promise<FinalPolicy>
+}
+
+/** The result of a run: the policy with the best validation score, or the newest where none was measured. */
+export interface FinalPolicy {
+  readonly version: number
+  readonly path: string
+  readonly weightsHash: string
+  readonly updates: number
+}
+
+/** Restores the newest checkpoint, if any, and returns the state to go on from. */
+export async function restoreTrainer(
+  context: Omit<RunContext, 'policies'>,
+  checkpoints: Checkpoints,
+): Promise<TrainerState> {
+  const { config, configHash, engine, log, logger } = context
+  const newest = (await checkpoints.versions()).at(-1)
+  if (newest === undefined) {
+    const partitions = (await log.topics()).find(({ topic }) => topic === 'slices')?.partitions ?? 1
+    const positions = Array.from({ length: partitions }, () => 0)
+    return { run: config.run, configHash, version: 0, positions, best: null }
+  }
+  const state = checkpoints.parse(newest, await engine.loadCheckpoint(checkpoints.path(newest)), config.run, configHash)
+  logger.info({ version: newest }, 'resumed from a checkpoint')
+  return state
+}
+
+export async function training(
+  context: RunContext,
+  checkpoints: Checkpoints,
+  restored: TrainerState,
+): Promise<Training> {
+  const { config, log, engine, info, policies, progress, logger, stop$ } = context
+  const { every } = config.evaluation
+  const { checkpointEvery } = config.training
+  const logged = await loggedUpdates(log, restored.version)
+  let state = restored
+  let saved = restored.version
+  let last = performance.now()
+
+  const save = async () => {
+    if (saved === state.version) return
+    await saveCheckpoint(context, checkpoints, state)
+    saved = state.version
+  }
+
+  const settle = async ({ update, positions, deadLetters }: Step) => {
+    const { version } = update
+    const before = logged.get(version)
+    if (before !== undefined && before.weightsHash !== update.weightsHash) {
+      logger.warn(
+        { version, recorded: before.weightsHash, now: update.weightsHash },
+        'this update gave other weights than the log recorded: another device, engine or number of threads?',
+      )
+    }
+    if (before?.weightsHash !== update.weightsHash) {
+      await log.commit({ group: 'training', outputs: [updateOutput(update), ...deadLetters], positions })
+      await appendMetrics(context, update)
+    }
+    const next = [...state.positions]
+    for (const { partition, offset } of positions) next[partition] = offset
+    state = { ...state, version, positions: next }
+    progress({ kind: 'update', ...pick(update), seconds: (performance.now() - last) / 1000, ...(await expected(context)) })
+    last = performance.now()
+    if (every > 0 && version % every === 0 && (await validated(context, state))) await save()
+    if (version % checkpointEvery === 0) await save()
+    policies.announce(version)
+  }
+
+  const validated = async (run: RunContext, current: TrainerState): Promise<boolean> => {
+    const { version } = current
+    const { macro } = await evaluateSplit(run, { role: 'grasp', policy: version, policyVersion: version, split: 'validation' })
+    if (macro === null || (current.best !== null && macro <= current.best.score)) return false
+    state = { ...state, best: { version, score: macro } }
+    return true
+  }
+
+  const stage = openStage(context, 'training', 'slices', {
+    from: new Map(restored.positions.entries()),
+    atLeast: config.training.batch * (config.rollout.lag + 1),
+  })
+  const { betas, epsilon, weightDecay, clip, learningRate, schedule, warmup, totalUpdates } = config.training
+  const updates$ = stage.deliveries$.pipe(
+    takeUntil(stop$),
+    train({
+      engine,
+      reader: { tokenizer: info.tokenizerHash, vocabulary: info.vocabularySize, teacherHead: info.teacherHead },
+      schedule: { learningRate, schedule, warmup, totalUpdates: totalUpdates ?? null },
+      optimiser: { betas, epsilon, weightDecay, clip: clip === 0 ? Number.POSITIVE_INFINITY : clip },
+      microbatch: config.training.batch,
+      version: restored.version,
+      release: stage.release,
+      settle,
+    }),
+  )
+
+  const finish = async (): Promise<FinalPolicy> => {
+    const updates = state.version
+    if (config.data.validation !== undefined) await validated(context, state)
+    await save()
+    const version = state.best?.version ?? updates
+    const path = checkpoints.path(version)
+    if (version !== updates) await engine.loadCheckpoint(path)
+    return { version, path, weightsHash: await engine.weightsHash(version), updates }
+  }
+  return { updates$, state: () => state, save, finish }
+}
+
+async function saveCheckpoint(
+  { engine, log, info }: RunContext,
+  checkpoints: Checkpoints,
+  state: TrainerState,
+): Promise<void> {
+  const { version, best } = state
+  const path = checkpoints.path(version)
+  await engine.saveCheckpoint(path, state)
+  const isBest = best?.version === version
+  await log.append([
+    output('policies', String(version), {
+      version,
+      path,
+      weightsHash: await engine.weightsHash(version),
+      tokenizer: info.tokenizerHash,
+      score: isBest ? best.score : null,
+      best: isBest,
+    }),
+  ])
+  await checkpoints.prune(best === null ? [version] : [version, best.version])
+}
+
+/** Updates that the log already has beyond a checkpoint: made before the crash that the checkpoint survived. */
+async function loggedUpdates(log: RunContext['log'], after: number): Promise<Map<number, Update>> {
+  const updates = new Map<number, Update>()
+  for await (const { value } of log.scan('updates')) if (value !== undefined && value.version > after) updates.set(value.version, value)
+  return updates
+}
+
+/** How many updates there will be, once the number of instances is known. */
+async function expected({ config, log }: RunContext): Promise<{ of?: number }> {
+  const instances = (await log.topics()).find(({ topic }) => topic === 'instances')
+  if (instances === undefined || !instances.sealed) return {}
+  return { of: Math.ceil((await countRecords(log, 'instances')) / config.training.batch) }
+}
+
+function pick({ version, loss, kl, gradientNorm, tokens }: Update) {
+  return { version, loss, kl, gradientNorm, tokens }
+}
+
+async function appendMetrics({ config }: RunContext, update: Update): Promise<void> {
+  const { instances: _instances, consumed: _consumed, ...metrics } = update
+  await appendFile(join(config.output.path, 'metrics.jsonl'), `${JSON.stringify(metrics)}\n`)
+}

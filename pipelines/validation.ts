@@ -1,0 +1,14 @@
+import { validate } from '../operators/validate.ts'
+import { type RunContext, samplingOptions } from './context.ts'
+import { runStage } from './stage.ts'
+
+export function validation(context: RunContext) {
+  const { config, engine, info, prompt, judge } = context
+  const { tau, batch } = config.validation
+  const sampling = samplingOptions(context, 'validation')
+  return runStage(context, 'validation', 'contexts', {
+    operator: validate({ engine, info, prompt, judge, sampling, tau, batch }),
+    atLeast: batch,
+    seals: ['validations'],
+  })
+}
