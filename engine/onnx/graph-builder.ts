@@ -20,6 +20,11 @@ export interface NodeOptions {
   readonly outputs?: readonly string[]
 }
 
+/** The name of a further output of the node whose first output is `value`, where the builder named it. */
+export function siblingOutput(value: Value, index: number): Value {
+  return `${value}:${index}`
+}
+
 /** ONNX's standard operators, as of this version. */
 const OPSET = 21
 const IR_VERSION = 10
@@ -63,12 +68,15 @@ export class GraphBuilder {
     })[0]!
   }
 
-  /** Adds a node with several outputs and gives their names; '' leaves an optional output out. */
+  /**
+   * Adds a node with several outputs and gives their names. `outputs` names them, '' leaving an optional one
+   * out, or is their number.
+   */
   nodes(
     op: string,
     inputs: readonly Value[],
     attributes: Record<string, Attribute>,
-    options: NodeOptions & { readonly outputs: readonly string[] },
+    options: Omit<NodeOptions, 'outputs'> & { readonly outputs: readonly string[] | number },
   ): readonly Value[] {
     const proto = new ProtobufWriter()
     for (const input of inputs) {
@@ -77,7 +85,8 @@ export class GraphBuilder {
       }
       proto.string(1, input)
     }
-    for (const output of options.outputs) {
+    const outputs = typeof options.outputs === 'number' ? this.#several(op, options.outputs) : options.outputs
+    for (const output of outputs) {
       if (output !== '') this.#claim(output)
       proto.string(2, output)
     }
@@ -85,7 +94,7 @@ export class GraphBuilder {
     for (const [name, value] of Object.entries(attributes)) proto.message(5, encodeAttribute(name, value))
     if (options.domain) proto.string(7, options.domain)
     this.#nodes.push(proto)
-    return options.outputs
+    return outputs
   }
 
   /** A constant tensor from little-endian bytes. */
@@ -146,6 +155,11 @@ export class GraphBuilder {
     let number = this.#taken.size
     while (this.#taken.has(`${stem}.${number}`)) number++
     return `${stem}.${number}`
+  }
+
+  #several(op: string, count: number): Value[] {
+    const first = this.#fresh(op)
+    return Array.from({ length: count }, (_, index) => (index === 0 ? first : siblingOutput(first, index)))
   }
 
   #claim(name: string): void {

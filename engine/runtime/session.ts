@@ -63,6 +63,11 @@ export class Session {
     }
   }
 
+  /** Names of the graph's inputs. */
+  get inputs(): readonly string[] {
+    return this.#session.inputNames
+  }
+
   async release(): Promise<void> {
     await this.#session.release()
   }

@@ -1,0 +1,22 @@
+/** Emits values as an ONNX model: the outputs, and whatever they need. */
+import { GraphBuilder } from '../onnx/graph-builder.ts'
+import type { Value } from './value.ts'
+
+/**
+ * @param outputs f32 values by the names they get in the model
+ * @returns the model's bytes; its inputs are the input values that the outputs depend on
+ */
+export function buildModel(name: string, outputs: Readonly<Record<string, Value>>): Uint8Array {
+  const builder = new GraphBuilder(name)
+  const names = new Map<Value, string>()
+  const emit = (value: Value): string => {
+    const known = names.get(value)
+    if (known !== undefined) return known
+    const made = value.operation.emit(builder, value.inputs.map(emit), value)
+    names.set(value, made)
+    return made
+  }
+  for (const [output, value] of Object.entries(outputs))
+    builder.output(emit(value), 'float32', value.shape, output)
+  return builder.build()
+}

@@ -1,0 +1,69 @@
+/** Scaled dot-product attention with grouped heads. */
+import { expectShape, type Value } from '../value.ts'
+import { add } from './add.ts'
+import { composite } from './composite.ts'
+import { matmul } from './matmul.ts'
+import { multiply } from './multiply.ts'
+import { reshape } from './reshape.ts'
+import { softmax } from './softmax.ts'
+import { subtract } from './subtract.ts'
+import { sumTo } from './sum-to.ts'
+import { transpose } from './transpose.ts'
+
+export interface AttentionHeads {
+  /** H query heads; each group of H / K of them shares one of the K key and value heads. */
+  readonly heads: number
+  readonly keyValueHeads: number
+  readonly headDim: number
+}
+
+/**
+ * softmax(q · kᵀ / √headDim + mask) · v for each head.
+ *
+ * @param q [B, T, H · headDim], heads one after the other
+ * @param k [B, T, K · headDim]
+ * @param v [B, T, K · headDim]
+ * @param mask [T, T], added to the scores: 0, or so low that the exponential vanishes
+ * @returns [B, T, H · headDim]
+ */
+export function attention(q: Value, k: Value, v: Value, mask: Value, options: AttentionHeads): Value {
+  const { heads, keyValueHeads, headDim } = options
+  expectShape(q.shape[2] === heads * headDim && k.shape[2] === keyValueHeads * headDim, 'attention', q, k)
+  expectShape(v.shape[2] === keyValueHeads * headDim, 'attention', v)
+  const [batch, length] = [q.shape[0]!, q.shape[1]!]
+  // The queries of a group stand below each other, [B, K, G·T, headDim], so that keys are never repeated.
+  const stacked = heads === keyValueHeads ? length : `${heads / keyValueHeads}·${length}`
+  const split = (x: Value, count: number) =>
+    transpose(reshape(x, [batch, length, count, headDim]), [0, 2, 1, 3])
+  const queries = reshape(split(q, heads), [batch, keyValueHeads, stacked, headDim])
+  const context = grouped(
+    queries,
+    split(k, keyValueHeads),
+    split(v, keyValueHeads),
+    mask,
+    heads,
+    headDim ** -0.5,
+  )
+  const merged = transpose(reshape(context, [batch, heads, length, headDim]), [0, 2, 1, 3])
+  return reshape(merged, [batch, length, heads * headDim])
+}
+
+/** With q [B, K, G·T, headDim], k and v [B, K, T, headDim]. */
+function grouped(q: Value, k: Value, v: Value, mask: Value, heads: number, scale: number): Value {
+  const [batch, keyValueHeads, stacked] = q.shape
+  const scores = matmul(q, k, { transposeB: true, scale })
+  const masked = add(reshape(scores, [batch!, heads, ...mask.shape]), mask)
+  const weights = reshape(softmax(masked), [batch!, keyValueHeads!, stacked!, mask.shape[1]!])
+  const context = matmul(weights, v)
+  // The softmax's Σ_j dP_j P_j equals Σ dC · C (Dao et al., arXiv:2205.14135, eq. 4): a sum over headDim, not T.
+  return composite('attention', [q, k, v, mask], context, adjoint => {
+    const mean = sumTo(multiply(adjoint, context), [batch!, keyValueHeads!, stacked!, 1])
+    const scoreAdjoint = multiply(weights, subtract(matmul(adjoint, v, { transposeB: true }), mean))
+    return [
+      matmul(scoreAdjoint, k, { scale }),
+      matmul(scoreAdjoint, q, { transposeA: true, scale }),
+      matmul(weights, adjoint, { transposeA: true }),
+      null,
+    ]
+  })
+}

@@ -1,0 +1,116 @@
+import { describe, it } from 'node:test'
+import { scalar } from '../../../../engine/graph/input.ts'
+import { add } from '../../../../engine/graph/operations/add.ts'
+import { attention } from '../../../../engine/graph/operations/attention.ts'
+import { exp } from '../../../../engine/graph/operations/exp.ts'
+import { linear } from '../../../../engine/graph/operations/linear.ts'
+import { logSoftmax } from '../../../../engine/graph/operations/log-softmax.ts'
+import { matmul } from '../../../../engine/graph/operations/matmul.ts'
+import { multiply } from '../../../../engine/graph/operations/multiply.ts'
+import { negate } from '../../../../engine/graph/operations/negate.ts'
+import { reshape } from '../../../../engine/graph/operations/reshape.ts'
+import { rmsNorm } from '../../../../engine/graph/operations/rms-norm.ts'
+import { rotary } from '../../../../engine/graph/operations/rotary.ts'
+import { scale } from '../../../../engine/graph/operations/scale.ts'
+import { sigmoid } from '../../../../engine/graph/operations/sigmoid.ts'
+import { silu } from '../../../../engine/graph/operations/silu.ts'
+import { softmax } from '../../../../engine/graph/operations/softmax.ts'
+import { subtract } from '../../../../engine/graph/operations/subtract.ts'
+import { sumTo } from '../../../../engine/graph/operations/sum-to.ts'
+import { transpose } from '../../../../engine/graph/operations/transpose.ts'
+import { checkGradient } from '../finite-differences.ts'
+
+const matrix = { shape: ['N', 3], dims: [2, 3] }
+const row = { shape: [3], dims: [3] }
+const column = { shape: ['N', 1], dims: [2, 1] }
+
+describe('gradients agree with finite differences', () => {
+  for (const [name, operation] of Object.entries({ add, subtract, multiply })) {
+    it(`${name}: same shape`, () => checkGradient(({ a, b }) => operation(a!, b!), { a: matrix, b: matrix }))
+    it(`${name}: a row, a column, a scalar broadcast`, () =>
+      checkGradient(({ a, b, c }) => operation(operation(operation(a!, b!), c!), scalar(0.7)), {
+        a: matrix,
+        b: row,
+        c: column,
+      }))
+    it(`${name}: the smaller operand first`, () =>
+      checkGradient(({ a, b }) => operation(b!, a!), { a: matrix, b: row }))
+    it(`${name}: a value with itself`, () =>
+      checkGradient(({ a }) => operation(a!, scale(a!, 2)), { a: matrix }))
+  }
+  for (const [name, operation] of Object.entries({ exp, negate, sigmoid, silu, softmax, logSoftmax })) {
+    it(name, () => checkGradient(({ a }) => operation(a!), { a: matrix }))
+  }
+  it('scale', () => checkGradient(({ a }) => scale(a!, -1.5), { a: matrix }))
+  it('sumTo: leading and inner axes', () =>
+    checkGradient(({ a }) => multiply(sumTo(a!, [3, 1]), sumTo(a!, [1, 1, 1])), {
+      a: { shape: ['N', 3, 'M'], dims: [2, 3, 2] },
+    }))
+  it('reshape', () =>
+    checkGradient(({ a, b }) => multiply(reshape(a!, ['N', 3, 2]), b!), {
+      a: { shape: ['N', 6], dims: [2, 6] },
+      b: { shape: ['N', 3, 2], dims: [2, 3, 2] },
+    }))
+  it('transpose', () =>
+    checkGradient(({ a, b }) => multiply(transpose(a!, [1, 2, 0]), b!), {
+      a: { shape: ['N', 3, 2], dims: [4, 3, 2] },
+      b: { shape: [3, 2, 'N'], dims: [3, 2, 4] },
+    }))
+  for (const transposeA of [false, true]) {
+    for (const transposeB of [false, true]) {
+      it(`matmul: transposeA ${transposeA}, transposeB ${transposeB}`, () =>
+        checkGradient(({ a, b }) => matmul(a!, b!, { transposeA, transposeB, scale: 0.5 }), {
+          a: transposeA
+            ? { shape: ['N', 3, 'M'], dims: [2, 3, 4] }
+            : { shape: ['N', 'M', 3], dims: [2, 4, 3] },
+          b: transposeB ? { shape: ['N', 5, 3], dims: [2, 5, 3] } : { shape: ['N', 3, 5], dims: [2, 3, 5] },
+        }))
+    }
+  }
+  it('linear: on [N, I] and on [B, T, I]', async () => {
+    const w = { shape: [2, 3], dims: [2, 3] }
+    await checkGradient(({ x, w }) => linear(x!, w!), { x: matrix, w })
+    await checkGradient(({ x, w }) => linear(x!, w!), { x: { shape: ['B', 'T', 3], dims: [2, 4, 3] }, w })
+  })
+  it('linear: a weight used twice', () =>
+    checkGradient(({ x, w }) => linear(linear(x!, w!), w!), {
+      x: matrix,
+      w: { shape: [3, 3], dims: [3, 3] },
+    }))
+  it('rmsNorm', () =>
+    checkGradient(({ x, w }) => rmsNorm(x!, w!, 1e-5), {
+      x: { shape: ['B', 'T', 3], dims: [2, 2, 3] },
+      w: row,
+    }))
+  it('rotary', () => {
+    const angles = [0, 0, 1, 0.1, 2, 0.2]
+    return checkGradient(({ x, cos, sin }) => rotary(x!, cos!, sin!), {
+      x: { shape: ['B', 'T', 8], dims: [2, 3, 8] },
+      cos: { shape: ['T', 2], dims: [3, 2], data: angles.map(Math.cos), constant: true },
+      sin: { shape: ['T', 2], dims: [3, 2], data: angles.map(Math.sin), constant: true },
+    })
+  })
+  for (const keyValueHeads of [1, 2, 4]) {
+    it(`attention: 4 query heads, ${keyValueHeads} key/value heads, causal`, () => {
+      const kv = { shape: ['B', 'T', keyValueHeads * 2], dims: [2, 3, keyValueHeads * 2] }
+      const mask = {
+        shape: ['T', 'T'],
+        dims: [3, 3],
+        data: [0, -1e9, -1e9, 0, 0, -1e9, 0, 0, 0],
+        constant: true,
+      }
+      return checkGradient(
+        ({ q, k, v, mask }) => attention(q!, k!, v!, mask!, { heads: 4, keyValueHeads, headDim: 2 }),
+        { q: { shape: ['B', 'T', 8], dims: [2, 3, 8] }, k: kv, v: kv, mask },
+      )
+    })
+  }
+  it('chain with shared values', () =>
+    checkGradient(
+      ({ a, w }) => {
+        const h = silu(linear(a!, w!))
+        return add(multiply(h, softmax(h)), add(a!, linear(h, w!)))
+      },
+      { a: matrix, w: { shape: [3, 3], dims: [3, 3] } },
+    ))
+})
