@@ -71,13 +71,20 @@ const dense = z
   .strictObject({
     model: file().describe('A directory of an ONNX embedding model, as transformers.js reads it.'),
     pooling: z.enum(['mean', 'cls']).default('mean').describe('How token embeddings become one.'),
+    normalise: z
+      .boolean()
+      .default(false)
+      .describe('Scale embeddings to length 1, so that their dot product is the cosine.'),
     queryPrefix: z.string().default('').describe('Put before each question.'),
     passagePrefix: z.string().default('').describe('Put before each post.'),
     batch: count(1).default(32).describe('Texts embedded together.'),
     dtype: z
-      .enum(['fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4'])
+      .enum(['fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16'])
       .default('fp32')
       .describe("Which of the model's ONNX files to use."),
+    maxTokens: count(1)
+      .optional()
+      .describe('Tokens of a text that are read; by default all the model takes.'),
   })
   .describe('The embedding model; only for kind `dense`.')
 
@@ -103,6 +110,7 @@ const judge = z
         .url({ protocol: /^https?$/ })
         .describe('Base URL of the server, such as http://127.0.0.1:8000/v1.'),
       model: z.string().min(1).describe("The model's name at the server."),
+      prompt: file().optional().describe("The judge's prompt file; by default the package's own."),
       apiKeyEnv: z.string().min(1).optional().describe('Environment variable that holds the API key.'),
       apiKeyFile: file().optional().describe('File that holds the API key.'),
       timeoutMs: count(1).default(60_000).describe('Longest wait for a verdict, milliseconds.'),
@@ -159,6 +167,9 @@ const training = section('The optimiser: AdamW over all parameters.', {
     .enum(['constant', 'linear', 'cosine'])
     .default('constant')
     .describe('How the learning rate goes on after the warm-up; `linear` and `cosine` end at 0.'),
+  totalUpdates: count(1)
+    .optional()
+    .describe('Updates at whose end `linear` and `cosine` have fallen to 0; needed for these.'),
   warmup: count(0).default(0).describe('Updates over which the learning rate rises to its peak.'),
   betas: z
     .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
@@ -168,6 +179,11 @@ const training = section('The optimiser: AdamW over all parameters.', {
   weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay; norms and biases are exempt.'),
   clip: z.number().min(0).default(1).describe('Greatest global L2 norm of a gradient; 0 is off.'),
   checkpointEvery: count(1).default(25).describe('Updates between checkpoints.'),
+}).superRefine(({ schedule, totalUpdates }, context) => {
+  if (schedule !== 'constant' && totalUpdates === undefined) {
+    const message = `is missing, but training.schedule is ${schedule}`
+    context.addIssue({ code: 'custom', path: ['totalUpdates'], message })
+  }
 })
 
 const evaluation = section('Answers to held-out questions, judged.', {
@@ -196,7 +212,7 @@ export const configSchema = z.strictObject({
   model,
   data,
   retrieval,
-  prompt: file().describe('The prompt file of student and teacher.'),
+  prompt: file().optional().describe("The prompt file of student and teacher; by default the package's own."),
   judge,
   validation,
   rollout,
@@ -212,4 +228,5 @@ type Parsed = z.output<typeof configSchema>
 export interface Config extends Parsed {
   readonly log: Parsed['log'] & { readonly path: string }
   readonly output: Parsed['output'] & { readonly path: string }
+  readonly prompt: string
 }

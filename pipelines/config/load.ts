@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { ANSWER_PROMPT } from '../../prompts/prompt.ts'
 import { type Config, configSchema } from './config.ts'
 import { applyOverride, type Override, parseOverride } from './overrides.ts'
 import { type Problem, problemsOf, show } from './problems.ts'
@@ -118,9 +119,14 @@ export function loadConfig(options: LoadOptions = {}): Config {
   const parsed = configSchema.safeParse(root)
   if (!parsed.success) throw invalid(shown, problemsOf(parsed.error, root), document, lines, overrides)
   const folder = join(cwd, '.grasp', parsed.data.run)
-  const config = structuredClone(parsed.data) as Config & { log: { path: string }; output: { path: string } }
+  const config = structuredClone(parsed.data) as Config & {
+    log: { path: string }
+    output: { path: string }
+    prompt: string
+  }
   config.log.path ??= join(folder, 'log')
   config.output.path ??= folder
+  config.prompt ??= ANSWER_PROMPT
   resolvePaths(config, dirname(file), cwd, overrides)
   return config
 }

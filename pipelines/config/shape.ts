@@ -99,6 +99,8 @@ export function expected(shape: Shape): string {
       return `a number${range(shape)}`
     case 'object':
       return `a section with keys (${Object.keys(shape.properties ?? {}).join(', ')})`
+    case 'boolean':
+      return 'true or false'
     case 'string':
       if (shape.format === 'uri') return 'an http or https URL'
       if (shape.format?.endsWith('path')) return 'a path'

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { GraspError } from '../../../errors/grasp-error.ts'
 import { loadConfig } from '../../../pipelines/config/load.ts'
+import { ANSWER_PROMPT } from '../../../prompts/prompt.ts'
 
 const MINIMAL =
   'run: lab\nmodel:\n  path: backbone\ndata:\n  train: train.json\nprompt: p.txt\njudge:\n  kind: lexical\n'
@@ -48,6 +49,10 @@ describe('loadConfig', () => {
     assert.equal(config.prompt, join(folder, 'sub', 'p.txt'))
     assert.equal(config.log.path, join(folder, '.grasp', 'lab', 'log'))
     assert.equal(config.output.path, join(folder, '.grasp', 'lab'))
+  })
+
+  test("without a prompt file the package's own is used", () => {
+    assert.equal(load(MINIMAL.replace('prompt: p.txt\n', '')).prompt, ANSWER_PROMPT)
   })
 
   test('what a run writes is relative to the working directory, also when the file says where', () => {
@@ -141,7 +146,15 @@ describe('loadConfig', () => {
   test('what is missing is named, with what it is for', () => {
     const message = fault('run: x\n')
     assert.match(message, /model is missing; expected a section with keys \(path, device/)
-    assert.match(message, /prompt is missing; expected a path\. The prompt file/)
+    assert.match(message, /judge is missing; expected a section with keys \(kind, /)
+    assert.match(
+      fault(MINIMAL.replace('path: backbone', 'threads: 1')),
+      /model\.path is missing; expected a path\. A Hugging Face directory/,
+    )
+    assert.match(
+      fault(`${MINIMAL}training: { schedule: cosine }\n`),
+      /:9: training\.totalUpdates is missing, but training\.schedule is cosine; expected an integer/,
+    )
     assert.match(
       fault(`${MINIMAL}retrieval: { kind: dense }\n`),
       /:9: retrieval\.dense is missing, but retrieval\.kind is dense/,
