@@ -72,7 +72,9 @@ async function scoreBatch({ members, undecodable }: RolloutBatch, options: Score
   }
   const { policyVersion } = members[0]!.value
   await policies.reached(policyVersion)
-  const outputs: Output[] = undecodable.map(delivery => deadLetter(delivery, { stage: 'scoring', error: delivery.error! }))
+  const outputs: Output[] = undecodable.map(delivery =>
+    deadLetter(delivery, { stage: 'scoring', error: delivery.error! }),
+  )
   const slot = (index: number) => members.find(({ value }) => value.batch.index === index)
   const size = members[0]!.value.batch.size
   const scorable: Rollout[] = []
@@ -83,7 +85,8 @@ async function scoreBatch({ members, undecodable }: RolloutBatch, options: Score
       scorable.push(record.value)
       continue
     }
-    if (record !== undefined && problem !== undefined) outputs.push(deadLetter(record, { stage: 'scoring', error: problem }))
+    if (record !== undefined && problem !== undefined)
+      outputs.push(deadLetter(record, { stage: 'scoring', error: problem }))
     const of = record?.value ?? { instance: '', batch: { ...members[0]!.value.batch, index }, policyVersion }
     const reason = problem?.message ?? 'its record in the log could not be decoded'
     outputs.push(output('slices', of.instance, failedSlice(of, reason, identity)))

@@ -36,9 +36,13 @@ export class Checkpoints {
       names = await readdir(this.#folder)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-      throw new GraspError('CHECKPOINT_INVALID', `cannot read the checkpoints in ${this.#folder}: ${(error as Error).message}`, {
-        cause: error,
-      })
+      throw new GraspError(
+        'CHECKPOINT_INVALID',
+        `cannot read the checkpoints in ${this.#folder}: ${(error as Error).message}`,
+        {
+          cause: error,
+        },
+      )
     }
     return names
       .flatMap(name => /^v(\d{6,})$/.exec(name)?.[1] ?? [])
@@ -51,7 +55,10 @@ export class Checkpoints {
     const parsed = trainerStateSchema.safeParse(state)
     const path = this.path(version)
     if (!parsed.success) {
-      throw new GraspError('CHECKPOINT_INVALID', `${path}: its trainer state is not readable; remove that folder to go on from the one before it`)
+      throw new GraspError(
+        'CHECKPOINT_INVALID',
+        `${path}: its trainer state is not readable; remove that folder to go on from the one before it`,
+      )
     }
     if (parsed.data.run !== run || parsed.data.configHash !== configHash) {
       throw new GraspError(

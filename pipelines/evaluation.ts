@@ -36,10 +36,19 @@ export async function evaluateSplit(context: RunContext, request: EvaluationRequ
   })
   const averages = macroAverage(known.values())
   if (averages.macro !== null) {
-    progress({ kind: 'evaluation', role: name, done: contexts.length, total: contexts.length, score: averages.macro })
+    progress({
+      kind: 'evaluation',
+      role: name,
+      done: contexts.length,
+      total: contexts.length,
+      score: averages.macro,
+    })
   }
   if (averages.unscored > 0) {
-    context.logger.warn({ role, split, unscored: averages.unscored }, 'answers without a score are left out of the average')
+    context.logger.warn(
+      { role, split, unscored: averages.unscored },
+      'answers without a score are left out of the average',
+    )
   }
   return averages
 }
@@ -87,7 +96,9 @@ async function store(
   evaluations: readonly Evaluation[],
   failures: readonly { context: Context; error: GraspError }[],
 ): Promise<void> {
-  const outputs: Output[] = evaluations.map(evaluation => output('evaluations', evaluation.instance, evaluation))
+  const outputs: Output[] = evaluations.map(evaluation =>
+    output('evaluations', evaluation.instance, evaluation),
+  )
   for (const { context, error } of failures) {
     outputs.push(
       output('deadletters', context.id, {

@@ -9,7 +9,8 @@ import { runStage } from './stage.ts'
 export function filtering(context: RunContext) {
   const { log, config } = context
   const { epochs } = config.training
-  if (epochs === 1) return runStage(context, 'filtering', 'validations', { operator: filter(), seals: ['instances'] })
+  if (epochs === 1)
+    return runStage(context, 'filtering', 'validations', { operator: filter(), seals: ['instances'] })
   return concat(
     runStage(context, 'filtering', 'validations', { operator: filter(), seals: [] }),
     defer(() => appendEpochs(log, epochs)).pipe(ignoreElements()),

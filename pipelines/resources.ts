@@ -1,8 +1,8 @@
 /** Builds the heavy objects of a run from its configuration, and takes them down in the right order. */
 import { openLmdbLog } from '../bus/lmdb/log.ts'
 import type { Log } from '../bus/port.ts'
-import { openEngineProcess } from '../engine/process/proxy.ts'
 import type { Engine } from '../engine/port.ts'
+import { openEngineProcess } from '../engine/process/proxy.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { createChatJudge } from '../judges/chat.ts'
 import { createLexicalJudge } from '../judges/lexical.ts'
@@ -62,7 +62,14 @@ export function openRunLog(config: Config, options: { readOnly?: boolean } = {})
 
 export function openEngine({ model, rollout }: Config): Promise<Engine> {
   const { path, device, threads, tokensPerPass, sequencesPerPass } = model
-  return openEngineProcess({ path, device, threads, tokensPerPass, sequencesPerPass, keepPolicies: rollout.lag })
+  return openEngineProcess({
+    path,
+    device,
+    threads,
+    tokensPerPass,
+    sequencesPerPass,
+    keepPolicies: rollout.lag,
+  })
 }
 
 export async function openJudge({ judge }: Config): Promise<Judge> {

@@ -9,7 +9,16 @@ export async function rolloutStage(context: RunContext) {
   const sampling = samplingOptions(context, 'rollout')
   const firstBatch = await nextBatch(context.log)
   return runStage(context, 'rollout', 'instances', {
-    operator: rollout({ engine, info, prompt, sampling, batch, lag: config.rollout.lag, firstBatch, policies }),
+    operator: rollout({
+      engine,
+      info,
+      prompt,
+      sampling,
+      batch,
+      lag: config.rollout.lag,
+      firstBatch,
+      policies,
+    }),
     atLeast: batch,
     seals: ['rollouts'],
   })

@@ -1,7 +1,19 @@
 /** The whole method on one machine: every stage, wired by topics, from files to a trained policy. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { concat, defer, EMPTY, from, fromEvent, ignoreElements, lastValueFrom, merge, type Observable, shareReplay, take } from 'rxjs'
+import {
+  concat,
+  defer,
+  EMPTY,
+  from,
+  fromEvent,
+  ignoreElements,
+  lastValueFrom,
+  merge,
+  type Observable,
+  shareReplay,
+  take,
+} from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import { PolicyGate } from '../operators/policy-gate.ts'
 import { Checkpoints } from './checkpoints.ts'
@@ -78,6 +90,7 @@ async function measure(context: RunContext, version: number, role: 'student' | '
   // The frozen teacher's weights are the student's version 0, whichever version the student has reached.
   const policy = role === 'student' ? 'teacher' : version
   await evaluateSplit(context, { role, policy, policyVersion: version, split })
-  if (role === 'student') await evaluateSplit(context, { role: 'teacher', policy: 'teacher', policyVersion: 0, split })
+  if (role === 'student')
+    await evaluateSplit(context, { role: 'teacher', policy: 'teacher', policyVersion: 0, split })
   await probeKl(context, version)
 }

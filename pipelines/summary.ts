@@ -6,9 +6,14 @@ import type { RunResult } from './result.ts'
 import type { FinalPolicy } from './training.ts'
 
 /** The result of a finished run, added up from what its log holds. */
-export async function summarise(context: RunContext, policy: FinalPolicy, seconds: number): Promise<RunResult> {
+export async function summarise(
+  context: RunContext,
+  policy: FinalPolicy,
+  seconds: number,
+): Promise<RunResult> {
   const { config, log } = context
-  const answers = (role: string, policyVersion: number) => recorded(log, { role, policyVersion, split: 'test' })
+  const answers = (role: string, policyVersion: number) =>
+    recorded(log, { role, policyVersion, split: 'test' })
   const student = macroAverage((await answers('student', 0)).values())
   const teacher = macroAverage((await answers('teacher', 0)).values())
   const grasp = macroAverage((await answers('grasp', policy.version)).values())

@@ -5,10 +5,10 @@
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Observable, takeUntil } from 'rxjs'
-import { type Step, train, updateOutput } from '../operators/train.ts'
 import { output } from '../bus/port.ts'
+import { type Step, train, updateOutput } from '../operators/train.ts'
 import type { Update } from '../schemas/types.ts'
-import { Checkpoints, type TrainerState } from './checkpoints.ts'
+import type { Checkpoints, TrainerState } from './checkpoints.ts'
 import type { RunContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
 import { countRecords } from './judged.ts'
@@ -45,7 +45,12 @@ export async function restoreTrainer(
     const positions = Array.from({ length: partitions }, () => 0)
     return { run: config.run, configHash, version: 0, positions, best: null }
   }
-  const state = checkpoints.parse(newest, await engine.loadCheckpoint(checkpoints.path(newest)), config.run, configHash)
+  const state = checkpoints.parse(
+    newest,
+    await engine.loadCheckpoint(checkpoints.path(newest)),
+    config.run,
+    configHash,
+  )
   logger.info({ version: newest }, 'resumed from a checkpoint')
   return state
 }
@@ -85,7 +90,12 @@ export async function training(
     const next = [...state.positions]
     for (const { partition, offset } of positions) next[partition] = offset
     state = { ...state, version, positions: next }
-    progress({ kind: 'update', ...pick(update), seconds: (performance.now() - last) / 1000, ...(await expected(context)) })
+    progress({
+      kind: 'update',
+      ...pick(update),
+      seconds: (performance.now() - last) / 1000,
+      ...(await expected(context)),
+    })
     last = performance.now()
     if (every > 0 && version % every === 0 && (await validated(context, state))) await save()
     if (version % checkpointEvery === 0) await save()
@@ -94,7 +104,12 @@ export async function training(
 
   const validated = async (run: RunContext, current: TrainerState): Promise<boolean> => {
     const { version } = current
-    const { macro } = await evaluateSplit(run, { role: 'grasp', policy: version, policyVersion: version, split: 'validation' })
+    const { macro } = await evaluateSplit(run, {
+      role: 'grasp',
+      policy: version,
+      policyVersion: version,
+      split: 'validation',
+    })
     if (macro === null || (current.best !== null && macro <= current.best.score)) return false
     state = { ...state, best: { version, score: macro } }
     return true
@@ -109,7 +124,11 @@ export async function training(
     takeUntil(stop$),
     train({
       engine,
-      reader: { tokenizer: info.tokenizerHash, vocabulary: info.vocabularySize, teacherHead: info.teacherHead },
+      reader: {
+        tokenizer: info.tokenizerHash,
+        vocabulary: info.vocabularySize,
+        teacherHead: info.teacherHead,
+      },
       schedule: { learningRate, schedule, warmup, totalUpdates: totalUpdates ?? null },
       optimiser: { betas, epsilon, weightDecay, clip: clip === 0 ? Number.POSITIVE_INFINITY : clip },
       microbatch: config.training.batch,
@@ -156,7 +175,8 @@ async function saveCheckpoint(
 /** Updates that the log already has beyond a checkpoint: made before the crash that the checkpoint survived. */
 async function loggedUpdates(log: RunContext['log'], after: number): Promise<Map<number, Update>> {
   const updates = new Map<number, Update>()
-  for await (const { value } of log.scan('updates')) if (value !== undefined && value.version > after) updates.set(value.version, value)
+  for await (const { value } of log.scan('updates'))
+    if (value !== undefined && value.version > after) updates.set(value.version, value)
   return updates
 }
 
