@@ -1,9 +1,9 @@
 import type { Engine, ModelInfo, PolicyReference, SamplingOptions } from '../engine/port.ts'
-import { type GraspError, isPerRecord } from '../errors/grasp-error.ts'
 import type { Judge } from '../judges/port.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
 import type { Context, Evaluation } from '../schemas/types.ts'
 import { judgeResponse } from './judge-response.ts'
+import { type Attempted, partitionFailures } from './partition-failures.ts'
 import { promptIds } from './prompt-ids.ts'
 import { rubricScore } from './rubric-score.ts'
 
@@ -21,37 +21,23 @@ export interface EvaluateOptions {
 
 export interface Evaluated {
   readonly evaluations: readonly Evaluation[]
-  readonly failures: readonly { readonly context: Context; readonly error: GraspError }[]
+  readonly failed: Attempted<Context, unknown>['failed']
 }
 
 /** Answers a group of held-out questions and has each answer judged, aspect by aspect. */
 export async function evaluate(contexts: readonly Context[], options: EvaluateOptions): Promise<Evaluated> {
   const { engine, info, prompt, judge, sampling, role, policy, policyVersion } = options
-  const failures: { context: Context; error: GraspError }[] = []
-  const prepared: { context: Context; ids: Int32Array }[] = []
-  for (const context of contexts) {
-    try {
-      const messages = role === 'teacher' ? prompt.teacher(context) : prompt.student(context)
-      const ids = await promptIds(
-        engine,
-        info,
-        messages,
-        sampling.maxNewTokens,
-        `question ${context.id}, ${role}`,
-      )
-      prepared.push({ context, ids })
-    } catch (error) {
-      if (!isPerRecord(error)) throw error
-      failures.push({ context, error })
-    }
-  }
+  const { done, failed } = await partitionFailures(contexts, async context => {
+    const messages = () => (role === 'teacher' ? prompt.teacher(context) : prompt.student(context))
+    return promptIds(engine, info, messages, sampling.maxNewTokens, `question ${context.id}, ${role}`)
+  })
   const answers = await engine.generate(
     policy,
-    prepared.map(({ context, ids }) => ({ key: context.id, ids })),
+    done.map(({ item, result }) => ({ key: item.id, ids: result })),
     sampling,
   )
   const evaluations = await Promise.all(
-    prepared.map(async ({ context, ids }, i) => {
+    done.map(async ({ item: context, result: ids }, i) => {
       const answer = answers[i]!
       const response = await engine.decode(answer.ids)
       const verdicts = await judgeResponse(judge, context, response)
@@ -73,5 +59,5 @@ export async function evaluate(contexts: readonly Context[], options: EvaluateOp
       }
     }),
   )
-  return { evaluations, failures }
+  return { evaluations, failed }
 }

@@ -1,8 +1,8 @@
 import type { Engine, ModelInfo, SamplingOptions } from '../engine/port.ts'
-import { type GraspError, isPerRecord } from '../errors/grasp-error.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
 import type { Context, Evaluation } from '../schemas/types.ts'
-import { promptIds } from './prompt-ids.ts'
+import { type Attempted, partitionFailures } from './partition-failures.ts'
+import { promptPair } from './prompt-ids.ts'
 
 export interface ProbeOptions {
   readonly engine: Engine
@@ -18,39 +18,17 @@ export interface ProbeOptions {
 export async function sampleProbes(
   contexts: readonly Context[],
   { engine, info, prompt, sampling }: ProbeOptions,
-): Promise<{ probes: Evaluation[]; failures: { context: Context; error: GraspError }[] }> {
-  const failures: { context: Context; error: GraspError }[] = []
-  const prepared: { context: Context; student: Int32Array; teacher: Int32Array }[] = []
-  for (const context of contexts) {
-    try {
-      const room = sampling.maxNewTokens
-      const student = await promptIds(
-        engine,
-        info,
-        prompt.student(context),
-        room,
-        `question ${context.id}, student`,
-      )
-      const teacher = await promptIds(
-        engine,
-        info,
-        prompt.teacher(context),
-        room,
-        `question ${context.id}, teacher`,
-      )
-      prepared.push({ context, student, teacher })
-    } catch (error) {
-      if (!isPerRecord(error)) throw error
-      failures.push({ context, error })
-    }
-  }
+): Promise<{ probes: Evaluation[]; failed: Attempted<Context, unknown>['failed'] }> {
+  const { done, failed } = await partitionFailures(contexts, context =>
+    promptPair({ engine, info, prompt, context, maxNewTokens: sampling.maxNewTokens }),
+  )
   const answers = await engine.generate(
     0,
-    prepared.map(({ context, student }) => ({ key: `probe ${context.id}`, ids: student })),
+    done.map(({ item, result }) => ({ key: `probe ${item.id}`, ids: result.student })),
     sampling,
   )
   const probes = await Promise.all(
-    prepared.map(async ({ context, student }, i) => {
+    done.map(async ({ item: context, result: { student } }, i) => {
       const answer = answers[i]!
       return {
         instance: context.id,
@@ -70,7 +48,7 @@ export async function sampleProbes(
       }
     }),
   )
-  return { probes: await measureProbes(contexts, probes, 0, { engine, info, prompt, sampling }), failures }
+  return { probes: await measureProbes(contexts, probes, 0, { engine, info, prompt, sampling }), failed }
 }
 
 /** The probes again, with their mean forward KL a token between the teacher and a policy version. */

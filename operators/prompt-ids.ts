@@ -1,5 +1,7 @@
 import type { Engine, Message, ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
+import type { PromptTemplate } from '../prompts/prompt.ts'
+import type { Context } from '../schemas/types.ts'
 
 /**
  * The token ids of a prompt that must leave room for a response. Nothing is ever truncated: a prompt that does
@@ -8,11 +10,11 @@ import { GraspError } from '../errors/grasp-error.ts'
 export async function promptIds(
   engine: Pick<Engine, 'encodeChat'>,
   info: Pick<ModelInfo, 'contextLength'>,
-  messages: readonly Message[],
+  messages: () => readonly Message[],
   maxNewTokens: number,
   what: string,
 ): Promise<Int32Array> {
-  const ids = await engine.encodeChat(messages)
+  const ids = await engine.encodeChat(messages())
   if (ids.length + maxNewTokens > info.contextLength) {
     throw new GraspError(
       'PROMPT_TOO_LONG',
@@ -21,4 +23,20 @@ export async function promptIds(
     )
   }
   return ids
+}
+
+/** The prompts of student and teacher for one context: they differ by the rubric block alone. */
+export async function promptPair(of: {
+  readonly engine: Pick<Engine, 'encodeChat'>
+  readonly info: Pick<ModelInfo, 'contextLength'>
+  readonly prompt: PromptTemplate
+  readonly context: Context
+  readonly maxNewTokens: number
+}): Promise<{ student: Int32Array; teacher: Int32Array }> {
+  const { engine, info, prompt, context, maxNewTokens } = of
+  const [student, teacher] = await Promise.all([
+    promptIds(engine, info, () => prompt.student(context), maxNewTokens, `question ${context.id}, student`),
+    promptIds(engine, info, () => prompt.teacher(context), maxNewTokens, `question ${context.id}, teacher`),
+  ])
+  return { student, teacher }
 }

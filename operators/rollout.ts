@@ -1,11 +1,11 @@
 import { bufferCount, concatMap, pipe } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type LogRecord, type Output, output } from '../bus/port.ts'
+import { type LogRecord, output } from '../bus/port.ts'
 import type { Engine, ModelInfo, SamplingOptions } from '../engine/port.ts'
-import { isPerRecord } from '../errors/grasp-error.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
+import { partitionFailures } from './partition-failures.ts'
 import type { PolicyGate } from './policy-gate.ts'
-import { promptIds } from './prompt-ids.ts'
+import { promptPair } from './prompt-ids.ts'
 import type { Finished, StageOperator } from './stage.ts'
 
 export interface RolloutOptions {
@@ -43,53 +43,31 @@ async function sampleBatch(
   number: number,
   { engine, info, prompt, sampling, lag, policies }: RolloutOptions,
 ): Promise<Finished & { sampled: boolean }> {
-  const dead: Output[] = []
-  const prepared: { record: LogRecord<'instances'>; student: Int32Array; teacher: Int32Array }[] = []
-  for (const record of group) {
-    const { context } = record.value
-    const room = sampling.maxNewTokens
-    try {
-      const student = await promptIds(
-        engine,
-        info,
-        prompt.student(context),
-        room,
-        `question ${context.id}, student`,
-      )
-      const teacher = await promptIds(
-        engine,
-        info,
-        prompt.teacher(context),
-        room,
-        `question ${context.id}, teacher`,
-      )
-      prepared.push({ record, student, teacher })
-    } catch (error) {
-      if (!isPerRecord(error)) throw error
-      dead.push(deadLetter(record, { stage: 'rollout', error }))
-    }
-  }
-  if (prepared.length === 0) return { consumed: group, outputs: dead, sampled: false }
+  const { done, failed } = await partitionFailures(group, ({ value: { context } }) =>
+    promptPair({ engine, info, prompt, context, maxNewTokens: sampling.maxNewTokens }),
+  )
+  const dead = failed.map(({ item, error }) => deadLetter(item, { stage: 'rollout', error }))
+  if (done.length === 0) return { consumed: group, outputs: dead, sampled: false }
 
   const policyVersion = Math.max(0, number - lag)
   await policies.reached(policyVersion)
   const responses = await engine.generate(
     policyVersion,
-    prepared.map(({ record, student }) => ({
-      key: streamKey(record.value.context.id, record.value.epoch),
-      ids: student,
+    done.map(({ item, result }) => ({
+      key: streamKey(item.value.context.id, item.value.epoch),
+      ids: result.student,
     })),
     sampling,
   )
-  const rollouts = prepared.map(({ record, student, teacher }, index) => {
+  const rollouts = done.map(({ item, result }, index) => {
     const response = responses[index]!
-    const { id } = record.value.context
+    const { id } = item.value.context
     return output('rollouts', id, {
       instance: id,
-      batch: { number, index, size: prepared.length },
+      batch: { number, index, size: done.length },
       policyVersion,
-      studentPrompt: Array.from(student),
-      teacherPrompt: Array.from(teacher),
+      studentPrompt: Array.from(result.student),
+      teacherPrompt: Array.from(result.teacher),
       response: Array.from(response.ids),
       finish: response.finish,
       sampling,

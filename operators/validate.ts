@@ -1,11 +1,11 @@
 import { bufferCount, concatMap, pipe } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type LogRecord, type Output, output } from '../bus/port.ts'
+import { type LogRecord, output } from '../bus/port.ts'
 import type { Engine, ModelInfo, SamplingOptions } from '../engine/port.ts'
-import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
 import type { Judge } from '../judges/port.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
 import { judgeResponse } from './judge-response.ts'
+import { partitionFailures } from './partition-failures.ts'
 import { promptIds } from './prompt-ids.ts'
 import { rubricScore } from './rubric-score.ts'
 import type { Finished, StageOperator } from './stage.ts'
@@ -36,36 +36,19 @@ async function validateGroup(
   group: readonly LogRecord<'contexts'>[],
   { engine, info, prompt, judge, sampling, tau }: ValidateOptions,
 ): Promise<Finished> {
-  const outputs: Output[] = []
-  const prepared: { record: LogRecord<'contexts'>; ids: Int32Array }[] = []
-  for (const record of group) {
-    const context = record.value
-    if (context.split !== 'train') continue
-    try {
-      if (context.aspects.length === 0) {
-        throw new GraspError(
-          'RECORD_INVALID',
-          `question ${context.id}: no rubric aspect, so no answer to it can be validated`,
-        )
-      }
-      const what = `question ${context.id}, teacher`
-      prepared.push({
-        record,
-        ids: await promptIds(engine, info, prompt.teacher(context), sampling.maxNewTokens, what),
-      })
-    } catch (error) {
-      if (!isPerRecord(error)) throw error
-      outputs.push(deadLetter(record, { stage: 'validation', error }))
-    }
-  }
+  const training = group.filter(({ value }) => value.split === 'train')
+  const { done, failed } = await partitionFailures(training, async ({ value: context }) => {
+    const what = `question ${context.id}, teacher`
+    return promptIds(engine, info, () => prompt.teacher(context), sampling.maxNewTokens, what)
+  })
   const answers = await engine.generate(
     'teacher',
-    prepared.map(({ record, ids }) => ({ key: record.value.id, ids })),
+    done.map(({ item, result }) => ({ key: item.value.id, ids: result })),
     sampling,
   )
   const validations = await Promise.all(
-    prepared.map(async ({ record }, i) => {
-      const context = record.value
+    done.map(async ({ item }, i) => {
+      const context = item.value
       const answer = answers[i]!
       const response = await engine.decode(answer.ids)
       const verdicts = await judgeResponse(judge, context, response)
@@ -86,5 +69,6 @@ async function validateGroup(
       })
     }),
   )
-  return { consumed: group, outputs: [...validations, ...outputs] }
+  const dead = failed.map(({ item, error }) => deadLetter(item, { stage: 'validation', error }))
+  return { consumed: group, outputs: [...validations, ...dead] }
 }

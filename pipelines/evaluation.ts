@@ -2,6 +2,7 @@
  * Held-out evaluation. What is in `evaluations` is not asked again, so an interrupted evaluation goes on where
  * it stopped and a finished run only adds up. Groups are the same each time, whatever was already there.
  */
+import { deadLetterOfItem } from '../bus/dead-letter.ts'
 import { type Output, output } from '../bus/port.ts'
 import type { PolicyReference } from '../engine/port.ts'
 import type { GraspError } from '../errors/grasp-error.ts'
@@ -29,8 +30,8 @@ export async function evaluateSplit(context: RunContext, request: EvaluationRequ
   const name = split === 'validation' ? 'validation' : role
   await inGroups(contexts, config.evaluation.batch, known, async (group, done) => {
     const options = { engine, info, prompt, judge, sampling, role, policy, policyVersion }
-    const { evaluations, failures } = await evaluate(group, options)
-    await store(context, evaluations, failures)
+    const { evaluations, failed } = await evaluate(group, options)
+    await store(context, evaluations, failed)
     for (const evaluation of evaluations) known.set(evaluation.instance, evaluation)
     progress({ kind: 'evaluation', role: name, done, total: contexts.length })
   })
@@ -66,7 +67,7 @@ export async function probeKl(context: RunContext, policyVersion: number): Promi
   await inGroups(contexts, config.evaluation.batch, known, async group => {
     if (policyVersion === 0) {
       const sampled = await sampleProbes(group, options)
-      await store(context, sampled.probes, sampled.failures)
+      await store(context, sampled.probes, sampled.failed)
       for (const probe of sampled.probes) known.set(probe.instance, probe)
       return
     }
@@ -94,25 +95,12 @@ async function inGroups(
 async function store(
   { log }: RunContext,
   evaluations: readonly Evaluation[],
-  failures: readonly { context: Context; error: GraspError }[],
+  failed: readonly { item: Context; error: GraspError }[],
 ): Promise<void> {
   const outputs: Output[] = evaluations.map(evaluation =>
     output('evaluations', evaluation.instance, evaluation),
   )
-  for (const { context, error } of failures) {
-    outputs.push(
-      output('deadletters', context.id, {
-        stage: 'evaluation',
-        topic: 'contexts',
-        partition: 0,
-        offset: -1,
-        key: context.id,
-        code: error.code,
-        message: error.message,
-        attempts: 1,
-        payload: new TextEncoder().encode(JSON.stringify(context)),
-      }),
-    )
-  }
+  for (const { item, error } of failed)
+    outputs.push(deadLetterOfItem(item.id, item, { stage: 'evaluation', error }))
   if (outputs.length > 0) await log.append(outputs)
 }

@@ -5,6 +5,7 @@ import type { Engine } from '../engine/port.ts'
 import { openEngineProcess } from '../engine/process/proxy.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { createChatJudge } from '../judges/chat.ts'
+import { JUDGE_PROMPT, loadJudgePrompt } from '../judges/chat-prompt.ts'
 import { createLexicalJudge } from '../judges/lexical.ts'
 import type { Judge } from '../judges/port.ts'
 import { loadPrompt } from '../prompts/prompt.ts'
@@ -15,6 +16,7 @@ import { TOPICS } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
 import { configIdentity, differences, type Identity, identityHash } from './config/identity.ts'
 import type { RunContext } from './context.ts'
+import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
 
 export type Resources = Omit<RunContext, 'policies' | 'stop$'> & AsyncDisposable
@@ -73,11 +75,15 @@ export function openEngine({ model, rollout }: Config): Promise<Engine> {
 }
 
 export async function openJudge({ judge }: Config): Promise<Judge> {
-  return judge.kind === 'lexical' ? createLexicalJudge(judge) : createChatJudge(judge)
+  if (judge.kind === 'lexical') return createLexicalJudge(defined(judge))
+  const { kind: _, prompt = JUDGE_PROMPT, ...options } = judge
+  return createChatJudge({ ...defined(options), prompt: await loadJudgePrompt(prompt) })
 }
 
 export async function openRetriever({ retrieval }: Config): Promise<Retriever> {
-  return retrieval.kind === 'dense' ? loadDenseRetriever(retrieval.dense!) : createBm25Retriever()
+  if (retrieval.kind === 'bm25') return createBm25Retriever()
+  const { model: path, ...options } = retrieval.dense!
+  return loadDenseRetriever({ ...defined(options), path })
 }
 
 /** A log holds one run of one configuration: mixing two would make neither of them reproducible. */

@@ -35,7 +35,7 @@ export interface FinalPolicy {
 
 /** Restores the newest checkpoint, if any, and returns the state to go on from. */
 export async function restoreTrainer(
-  context: Omit<RunContext, 'policies'>,
+  context: Omit<RunContext, 'policies' | 'stop$'>,
   checkpoints: Checkpoints,
 ): Promise<TrainerState> {
   const { config, configHash, engine, log, logger } = context
