@@ -71,7 +71,7 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
     accept: 'application/json',
     ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
   }
-  /** A server may echo what it was sent. */
+  /** A server may echo what it was sent. Before anything is cut to an excerpt, lest half a key is left. */
   const scrub = (text: string) => (key === undefined ? text : text.replaceAll(key, '[key]'))
 
   const attempt = async (body: string): Promise<Attempt> => {
@@ -87,9 +87,12 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
         redirect: 'manual',
         signal: abort.signal,
       })
-      return readAttempt(response.status, await readBody(response), response.headers.get('retry-after'))
+      const received = await readBody(response)
+      const said = received === undefined ? undefined : scrub(received)
+      return readAttempt(response.status, said, response.headers.get('retry-after'))
     } catch (error) {
       if (signal?.aborted) throw interrupted()
+      if (error instanceof GraspError) throw error
       return {
         retry: abort.signal.aborted
           ? `no answer within ${timeoutMs} ms`
@@ -111,15 +114,15 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
         for (let done = 1; ; done++) {
           if (signal?.aborted) throw interrupted()
           const result = await attempt(text)
-          if ('text' in result) return result
-          if ('failed' in result) return { failed: scrub(result.failed) }
-          if (done > retries) return { failed: scrub(`${result.retry} (${done} attempts)`) }
+          if ('text' in result) return { text: scrub(result.text) }
+          if ('failed' in result) return result
+          if (done > retries) return { failed: `${result.retry} (${done} attempts)` }
           const backoff = backoffMs * 2 ** (done - 1) * (0.5 + Math.random() / 2)
           await sleep(Math.min(maxDelayMs, Math.max(backoff, result.afterMs ?? 0)), signal)
         }
       } catch (error) {
         throw error instanceof GraspError && error.code === 'JUDGE_FAILED'
-          ? new GraspError('JUDGE_FAILED', scrub(`${address}: ${error.message}`))
+          ? new GraspError('JUDGE_FAILED', `${address}: ${error.message}`)
           : error
       } finally {
         places.give()
