@@ -110,7 +110,10 @@ export interface Log {
   seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void>
 
   /** Reads records outside any group: from an offset or a time, to the present end. */
-  scan<T extends Topic>(topic: T, options?: { partition?: number; from?: ScanStart; limit?: number }): AsyncIterable<Delivery<T>>
+  scan<T extends Topic>(
+    topic: T,
+    options?: { partition?: number; from?: ScanStart; limit?: number },
+  ): AsyncIterable<Delivery<T>>
 
   /** Lets the topic's readers complete at its present end, until more is appended and it is sealed again. */
   seal(topics: readonly Topic[]): Promise<void>

@@ -1,0 +1,87 @@
+/**
+ * What keeps a reader from running ahead of its stage. Every record that is handed out takes credits, in
+ * records and in bytes, and gives them back when a commit covers its offset. When a record does not fit,
+ * reading stops until half of the credits are back, so that a stage at its limit is fed in batches instead
+ * of one record at a time. With nothing in flight one record is always let through, however large.
+ *
+ * A stage that gathers n deliveries before it finishes any needs credits for 2n, or it starves itself.
+ */
+import type { Credits, Place } from './port.ts'
+
+export class CreditCounter {
+  readonly limit: Credits
+  #records = 0
+  #bytes = 0
+  #refilling = false
+
+  constructor(limit: Credits) {
+    this.limit = limit
+  }
+
+  get inFlight(): Credits {
+    return { records: this.#records, bytes: this.#bytes }
+  }
+
+  /** True while reading waits for half of the credits. */
+  get refilling(): boolean {
+    return this.#refilling
+  }
+
+  /** Takes credits for one record, or refuses and waits for a refill. */
+  take(bytes: number): boolean {
+    if (this.#refilling) return false
+    const fits = this.#records + 1 <= this.limit.records && this.#bytes + bytes <= this.limit.bytes
+    if (!fits && this.#records > 0) {
+      this.#refilling = true
+      return false
+    }
+    this.#records++
+    this.#bytes += bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    this.#records--
+    this.#bytes -= bytes
+    if (this.#records <= this.limit.records >> 1 && this.#bytes <= this.limit.bytes / 2)
+      this.#refilling = false
+  }
+}
+
+/** The records of one reader that are in flight, so that a committed position gives their credits back. */
+export class CreditLedger {
+  readonly #counter: CreditCounter
+  /** By partition, in the order of offsets. */
+  readonly #held = new Map<number, { offset: number; bytes: number }[]>()
+
+  constructor(limit: Credits) {
+    this.#counter = new CreditCounter(limit)
+  }
+
+  get inFlight(): Credits {
+    return this.#counter.inFlight
+  }
+
+  /** False while nothing can be taken. */
+  get open(): boolean {
+    return !this.#counter.refilling
+  }
+
+  take(place: Pick<Place, 'partition' | 'offset'>, bytes: number): boolean {
+    if (!this.#counter.take(bytes)) return false
+    const held = this.#held.get(place.partition)
+    if (held) held.push({ offset: place.offset, bytes })
+    else this.#held.set(place.partition, [{ offset: place.offset, bytes }])
+    return true
+  }
+
+  /** Everything below `position` in the partition is settled. */
+  settle(partition: number, position: number): void {
+    const held = this.#held.get(partition)
+    if (!held) return
+    let settled = 0
+    while (settled < held.length && held[settled]!.offset < position)
+      this.#counter.give(held[settled++]!.bytes)
+    held.splice(0, settled)
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * One write transaction at a time; what is asked for while it syncs to disk goes into the next one together,
+ * so that many small commits cost one sync.
+ */
+import type { RootDatabase } from 'lmdb'
+import { GraspError } from '../../errors/grasp-error.ts'
+import { realCause } from './faults.ts'
+
+/** What is gathered into one transaction at most, unless a single job is larger. */
+const BATCH_BYTES = 64 << 20
+const BATCH_JOBS = 4096
+
+interface Job {
+  readonly bytes: number
+  readonly work: () => unknown
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+export class GroupCommit {
+  readonly #root: RootDatabase
+  readonly #settled: (committed: boolean) => void
+  #waiting: Job[] = []
+  #running: Promise<void> | undefined
+
+  /** `settled` is called after every transaction, before the jobs' promises resolve. */
+  constructor(root: RootDatabase, settled: (committed: boolean) => void) {
+    this.#root = root
+    this.#settled = settled
+  }
+
+  /**
+   * Runs `work` inside a write transaction and resolves with its result once that is synced to disk.
+   * `work` may refuse by throwing a GraspError before it has written anything; then only this promise
+   * rejects. Any other error undoes the transaction and rejects all that were in it.
+   */
+  run<T>(bytes: number, work: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ bytes, work, resolve: resolve as (value: unknown) => void, reject })
+      this.#running ??= this.#drain()
+    })
+  }
+
+  /** Resolves when nothing is waiting or being written. */
+  async idle(): Promise<void> {
+    await this.#running
+  }
+
+  async #drain(): Promise<void> {
+    // Lets in what is asked for in the same turn.
+    await undefined
+    while (this.#waiting.length > 0) await this.#commit(this.#batch())
+    this.#running = undefined
+  }
+
+  #batch(): Job[] {
+    let bytes = 0
+    let jobs = 0
+    for (const job of this.#waiting) {
+      bytes += job.bytes
+      if (jobs > 0 && (bytes > BATCH_BYTES || jobs >= BATCH_JOBS)) break
+      jobs++
+    }
+    return this.#waiting.splice(0, jobs)
+  }
+
+  async #commit(batch: Job[]): Promise<void> {
+    let settle: (() => void)[] = []
+    try {
+      // A child transaction, because lmdb-js commits a plain one even when its callback throws.
+      settle = await this.#root.childTransaction(() => batch.map(attempt))
+    } catch (error) {
+      const cause = await realCause(error)
+      settle = batch.map(job => () => job.reject(cause))
+      this.#settled(false)
+      for (const done of settle) done()
+      return
+    }
+    this.#settled(true)
+    for (const done of settle) done()
+  }
+}
+
+/** Runs a job and gives what is to be told once the transaction is in. */
+function attempt({ work, resolve, reject }: Job): () => void {
+  try {
+    const result = work()
+    return () => resolve(result)
+  } catch (error) {
+    if (error instanceof GraspError) return () => reject(error)
+    throw error
+  }
+}

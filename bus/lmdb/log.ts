@@ -1,0 +1,282 @@
+/** The log on LMDB: embedded, durable, shared by the processes of one machine. */
+import { join } from 'node:path'
+import { Observable } from 'rxjs'
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { Topic } from '../../schemas/types.ts'
+import { type Codec, createCodec } from '../codec.ts'
+import { partitionOf } from '../partition.ts'
+import type {
+  CommitRequest,
+  Delivery,
+  Log,
+  Output,
+  Place,
+  Position,
+  ReadOptions,
+  TopicInfo,
+} from '../port.ts'
+import { entryRoom, fillEntry } from './entry.ts'
+import { type Environment, openEnvironment } from './environment.ts'
+import { logFault } from './faults.ts'
+import { GroupCommit } from './group-commit.ts'
+import { Reader } from './reader.ts'
+import { type ScanOptions, scanTopic } from './scan.ts'
+import { Store } from './store.ts'
+import { WakeUp } from './wake-up.ts'
+
+export interface LmdbLogOptions {
+  /** The folder of all runs (`log.path`). */
+  readonly path: string
+  /** The run; it gets a folder of its own below `path`. */
+  readonly run: string
+  /** How many partitions a new topic gets: 1 unless told. A topic that exists keeps its own. */
+  readonly partitions?: Partial<Record<Topic, number>>
+  /** Only look: nothing is created, every writing method fails. */
+  readonly readOnly?: boolean
+}
+
+/**
+ * Opens the log of a run, creating it unless `readOnly`. Several processes may have it open at once.
+ *
+ * Errors: LOG_UNAVAILABLE (no permission, a file in the way, disk full, nothing there to read), LOG_MISMATCH
+ * (another format version or other partition counts), CONFIG_INVALID (a run name or partition count that
+ * cannot be).
+ */
+export async function openLmdbLog(options: LmdbLogOptions): Promise<Log> {
+  const { path, run, partitions = {}, readOnly = false } = options
+  if (!/^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u.test(run)) {
+    throw new GraspError(
+      'CONFIG_INVALID',
+      `run: expected a name of letters, digits, '_', '-' and '.', at most 100 long, got ${JSON.stringify(run)}`,
+    )
+  }
+  // The codec looks up the schemas of older records in the log that it serves.
+  const codec = createCodec({ get: fingerprint => store.get(fingerprint) })
+  const environment = openEnvironment({ path: join(path, run), partitions, readOnly, schemas: codec.schemas })
+  const store = new Store(environment)
+  return new LmdbLog(environment, store, codec, readOnly)
+}
+
+/** A record encoded for the log, before it has a place. */
+interface Prepared {
+  readonly topic: Topic
+  readonly partition: number
+  readonly entry: Uint8Array
+}
+
+class LmdbLog implements Log {
+  readonly #environment: Environment
+  readonly #store: Store
+  readonly #codec: Codec
+  readonly #readOnly: boolean
+  readonly #writes: GroupCommit
+  readonly #wakeUp = new WakeUp()
+  readonly #readers = new Set<Reader<Topic>>()
+  /** Positions as this process last saw or set them, by group, topic and partition. */
+  readonly #positions = new Map<string, number>()
+  #closing: Promise<void> | undefined
+
+  constructor(environment: Environment, store: Store, codec: Codec, readOnly: boolean) {
+    this.#environment = environment
+    this.#store = store
+    this.#codec = codec
+    this.#readOnly = readOnly
+    this.#writes = new GroupCommit(environment.root, committed => {
+      if (committed) this.#wakeUp.all()
+      else this.#positions.clear()
+    })
+  }
+
+  async topics(): Promise<TopicInfo[]> {
+    return this.#look(() => this.#store.topics())
+  }
+
+  async append(outputs: readonly Output[]): Promise<Place[]> {
+    const prepared = this.#prepare(outputs)
+    return this.#write(sizeOf(prepared), () => this.#appendAll(prepared))
+  }
+
+  read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {
+    return new Observable<Delivery<T>>(subscriber => {
+      const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
+      let reader: Reader<T>
+      try {
+        this.#checkOpen()
+        reader = new Reader(parts, topic, options, subscriber)
+        for (let p = 0; p < this.#store.partitions(topic); p++) {
+          this.#positions.set(
+            positionKey(topic, options.group, p),
+            this.#store.position(topic, options.group, p),
+          )
+        }
+      } catch (cause) {
+        subscriber.error(logFault(this.#store.path, 'read', cause))
+        return
+      }
+      const registered = reader as unknown as Reader<Topic>
+      this.#readers.add(registered)
+      return () => {
+        reader.close()
+        this.#readers.delete(registered)
+      }
+    })
+  }
+
+  async commit(request: CommitRequest): Promise<Place[]> {
+    const { group, outputs, positions, seal = [] } = request
+    const prepared = this.#prepare(outputs)
+    const places = await this.#write(sizeOf(prepared), () => {
+      for (const position of positions) this.#checkPosition(group, position)
+      for (const topic of seal) this.#store.partitions(topic)
+      const appended = this.#appendAll(prepared)
+      for (const position of positions) this.#setPosition(group, position)
+      for (const topic of seal) this.#store.seal(topic)
+      return appended
+    })
+    for (const reader of this.#readers) reader.settled(group, positions)
+    return places
+  }
+
+  async committed(topic: Topic, group: string): Promise<number[]> {
+    return this.#look(() => this.#store.ends(topic).map((_, p) => this.#store.position(topic, group, p)))
+  }
+
+  async seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void> {
+    await this.#write(0, () => {
+      const ends = this.#store.ends(topic)
+      if (offsets.length !== ends.length) {
+        const message = `seek in ${topic}: it has ${ends.length} partition(s), got ${offsets.length} offset(s)`
+        throw new GraspError('LOG_MISMATCH', message)
+      }
+      for (const [partition, offset] of offsets.entries()) this.#checkRange({ topic, partition, offset })
+      for (const [partition, offset] of offsets.entries())
+        this.#setPosition(group, { topic, partition, offset })
+    })
+  }
+
+  async *scan<T extends Topic>(topic: T, options: ScanOptions = {}): AsyncGenerator<Delivery<T>> {
+    const records = scanTopic(this.#store, this.#codec, topic, options)
+    for (;;) {
+      let step: IteratorResult<Delivery<T>>
+      try {
+        this.#checkOpen()
+        step = await records.next()
+      } catch (cause) {
+        throw logFault(this.#store.path, 'read', cause)
+      }
+      if (step.done) return
+      yield step.value
+    }
+  }
+
+  async seal(topics: readonly Topic[]): Promise<void> {
+    await this.#write(0, () => {
+      for (const topic of topics) this.#store.partitions(topic)
+      for (const topic of topics) this.#store.seal(topic)
+    })
+  }
+
+  async note(name: string): Promise<string | undefined> {
+    return this.#look(() => this.#store.note(name))
+  }
+
+  async setNote(name: string, value: string): Promise<void> {
+    await this.#write(0, () => this.#store.setNote(name, value))
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    for (const reader of this.#readers) reader.fail(this.#closedError())
+    await this.#writes.idle()
+    await this.#environment.root.close()
+  }
+
+  #look<T>(work: () => T): T {
+    try {
+      this.#checkOpen()
+      this.#store.refresh()
+      return work()
+    } catch (cause) {
+      throw logFault(this.#store.path, 'read', cause)
+    }
+  }
+
+  async #write<T>(bytes: number, work: () => T): Promise<T> {
+    this.#checkOpen()
+    if (this.#readOnly) {
+      throw new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was opened for reading only`)
+    }
+    try {
+      return await this.#writes.run(bytes, work)
+    } catch (cause) {
+      throw logFault(this.#store.path, 'write to', cause)
+    }
+  }
+
+  #prepare(outputs: readonly Output[]): Prepared[] {
+    return outputs.map(({ topic, key, value }) => {
+      const partition = partitionOf(key, this.#store.partitions(topic))
+      const keyBytes = Buffer.from(key)
+      const entry = this.#codec.encode(topic, value, entryRoom(keyBytes))
+      fillEntry(entry, keyBytes)
+      return { topic, partition, entry }
+    })
+  }
+
+  #appendAll(prepared: readonly Prepared[]): Place[] {
+    const now = Date.now()
+    return prepared.map(({ topic, partition, entry }) => ({
+      topic,
+      partition,
+      offset: this.#store.append(topic, partition, entry, now),
+    }))
+  }
+
+  #checkPosition(group: string, position: Position): void {
+    this.#checkRange(position)
+    const { topic, partition } = position
+    const expected = this.#positions.get(positionKey(topic, group, partition))
+    const stored = this.#store.position(topic, group, partition)
+    if (expected === undefined || expected === stored) return
+    throw new GraspError(
+      'LOG_UNAVAILABLE',
+      `another process works on ${topic}/${partition} as group ${group}: its position was ${expected} and is ` +
+        `now ${stored}. Stop one of the two; what this one did since is not committed`,
+    )
+  }
+
+  #checkRange({ topic, partition, offset }: Position): void {
+    const end = this.#store.end(topic, partition)
+    const valid = Number.isInteger(partition) && partition >= 0 && partition < this.#store.partitions(topic)
+    if (valid && Number.isInteger(offset) && offset >= 0 && offset <= end) return
+    throw new GraspError(
+      'LOG_MISMATCH',
+      `position ${offset} of ${topic}/${partition} does not exist: the log in ${this.#store.path} ends at ${end}`,
+    )
+  }
+
+  #setPosition(group: string, { topic, partition, offset }: Position): void {
+    this.#store.setPosition(topic, group, partition, offset)
+    this.#positions.set(positionKey(topic, group, partition), offset)
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw this.#closedError()
+  }
+
+  #closedError(): GraspError {
+    return new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was closed`)
+  }
+}
+
+function positionKey(topic: Topic, group: string, partition: number): string {
+  return `${partition}/${topic}/${group}`
+}
+
+function sizeOf(prepared: readonly Prepared[]): number {
+  return prepared.reduce((sum, { entry }) => sum + entry.length, 0)
+}

@@ -1,0 +1,155 @@
+/** What stands where in the environment: typed access to the log's state, inside or outside a transaction. */
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { Topic } from '../../schemas/types.ts'
+import type { SchemaStore } from '../codec.ts'
+import type { TopicInfo } from '../port.ts'
+import { type Entry, payloadSize, readEntry, stampEntry, timestampOf } from './entry.ts'
+import type { Environment, RecordDatabase } from './environment.ts'
+
+export class Store implements SchemaStore {
+  readonly #environment: Environment
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  get path(): string {
+    return this.#environment.path
+  }
+
+  /** Makes reads see what was committed last, by whichever process. */
+  refresh(): void {
+    this.#environment.root.resetReadTxn()
+  }
+
+  /** Errors: LOG_MISMATCH for a topic that a log opened for reading only lacks. */
+  partitions(topic: Topic): number {
+    return this.#databases(topic).length
+  }
+
+  topics(): TopicInfo[] {
+    return [...this.#environment.records].map(([topic, databases]) => ({
+      topic,
+      partitions: databases.length,
+      ends: this.ends(topic),
+      sealed: this.sealed(topic),
+    }))
+  }
+
+  ends(topic: Topic): number[] {
+    return this.#databases(topic).map((_, partition) => this.#end(topic, partition)[0])
+  }
+
+  end(topic: Topic, partition: number): number {
+    return this.#end(topic, partition)[0]
+  }
+
+  /**
+   * Appends within a transaction and gives the offset. Timestamps never fall within a partition, so that
+   * a time can be looked up by halving.
+   */
+  append(topic: Topic, partition: number, entry: Uint8Array, now: number): number {
+    const [offset, last] = this.#end(topic, partition)
+    const timestamp = Math.max(now, last)
+    stampEntry(entry, timestamp)
+    const database = this.#database(topic, partition)
+    // Its typings say void, but it tells whether the key came after all others.
+    const placed: unknown = database.putSync(offset, entry, { append: true })
+    if (placed !== true) {
+      throw new Error(`offset ${offset} of ${topic}/${partition} is taken: the log is damaged`)
+    }
+    this.#put(['end', topic, partition], [offset + 1, timestamp])
+    return offset
+  }
+
+  /**
+   * The entry at an offset below the end, in memory of its own; undefined when `admit`, asked with the size
+   * of the encoded record, refuses it.
+   */
+  entry(
+    topic: Topic,
+    partition: number,
+    offset: number,
+    admit?: (bytes: number) => boolean,
+  ): Entry | undefined {
+    const { buffer, byteOffset, length } = this.#bytes(topic, partition, offset)
+    const shared = new Uint8Array(buffer, byteOffset, length)
+    if (admit && !admit(payloadSize(shared, length))) return undefined
+    // lmdb-js overwrites this memory with the next read.
+    return readEntry(shared.slice())
+  }
+
+  timestamp(topic: Topic, partition: number, offset: number): number {
+    return timestampOf(this.#bytes(topic, partition, offset))
+  }
+
+  position(topic: Topic, group: string, partition: number): number {
+    return (this.#get(['position', group, topic, partition]) as number | undefined) ?? 0
+  }
+
+  setPosition(topic: Topic, group: string, partition: number, offset: number): void {
+    this.#put(['position', group, topic, partition], offset)
+  }
+
+  /** Sealed at the ends as they were; appending moves the ends, and so opens the topic again. */
+  sealed(topic: Topic): boolean {
+    const seal = this.#get(['seal', topic]) as number[] | undefined
+    return seal?.every((end, partition) => end === this.end(topic, partition)) ?? false
+  }
+
+  seal(topic: Topic): void {
+    this.#put(['seal', topic], this.ends(topic))
+  }
+
+  note(name: string): string | undefined {
+    return this.#get(['note', name]) as string | undefined
+  }
+
+  setNote(name: string, value: string): void {
+    this.#put(['note', name], value)
+  }
+
+  /** The schema with this fingerprint, as JSON. */
+  get(fingerprint: string): string | undefined {
+    return this.#get(['schema', fingerprint]) as string | undefined
+  }
+
+  /** Next offset and last timestamp. */
+  #end(topic: Topic, partition: number): [number, number] {
+    return (this.#get(['end', topic, partition]) as [number, number] | undefined) ?? [0, 0]
+  }
+
+  #bytes(topic: Topic, partition: number, offset: number): Buffer {
+    const bytes = this.#database(topic, partition).getBinaryFast(offset)
+    if (!bytes) {
+      const message = `the log in ${this.path} is damaged: ${topic}/${partition} lacks offset ${offset}`
+      throw new GraspError('LOG_UNAVAILABLE', message)
+    }
+    return bytes
+  }
+
+  #databases(topic: Topic): readonly RecordDatabase[] {
+    const databases = this.#environment.records.get(topic)
+    if (databases) return databases
+    throw new GraspError(
+      'LOG_MISMATCH',
+      `the log in ${this.path} has no topic ${topic}: an older version made it; \`grasp run\` adds the topic`,
+    )
+  }
+
+  #database(topic: Topic, partition: number): RecordDatabase {
+    const databases = this.#databases(topic)
+    const database = databases[partition]
+    if (database) return database
+    const message = `topic ${topic} has partitions 0 to ${databases.length - 1}, not ${partition}`
+    throw new GraspError('LOG_MISMATCH', message)
+  }
+
+  #get(key: (string | number)[]): unknown {
+    return this.#environment.meta.get(key)
+  }
+
+  #put(key: (string | number)[], value: unknown): void {
+    this.#environment.meta.putSync(key, value)
+  }
+}
