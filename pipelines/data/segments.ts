@@ -117,24 +117,54 @@ export async function* segments(file: string, options: SegmentOptions): AsyncGen
 
 type Bytes = AsyncIterable<Uint8Array> & Pick<ReturnType<typeof createReadStream>, 'destroy'>
 
-/** How deep in brackets, and whether in a text, a byte of JSON stands. */
-class Nesting {
+/** Where in the structure of JSON the bytes passed so far end. */
+class Scanner {
   depth = 0
   inText = false
+  line = 1
+  /** Line of the first byte since the last stop that is not blank; 0 while there is none. */
+  startLine = 0
   #escaped = false
 
-  /** Passes over one byte; true where it is structure, false where it is part of a text. */
-  pass(byte: number | undefined): boolean {
-    if (this.inText) {
-      if (this.#escaped) this.#escaped = false
-      else if (byte === BACKSLASH) this.#escaped = true
-      else if (byte === QUOTE) this.inText = false
-      return false
+  /**
+   * Passes over bytes from `i` up to a comma or closing bracket that ends an element of the outermost array,
+   * or the opening of that array, or anything after its end, and returns its index; the chunk's length where
+   * there is none.
+   */
+  next(chunk: Uint8Array, i: number): number {
+    let { depth, inText, line, startLine } = this
+    let escaped = this.#escaped
+    let at = i
+    for (; at < chunk.length; at++) {
+      const byte = chunk[at]!
+      if (inText) {
+        if (escaped) escaped = false
+        else if (byte === BACKSLASH) escaped = true
+        else if (byte === QUOTE) inText = false
+        else if (byte === LF) line++
+        continue
+      }
+      if (byte === LF) line++
+      if (byte <= SPACE && isBlank(byte)) continue
+      if (depth === 0) {
+        if (byte === OPEN_BRACKET || byte === OPEN_BRACE) depth = 1
+        break
+      }
+      if (depth === 1 && (byte === COMMA || byte === CLOSE_BRACKET || byte === CLOSE_BRACE)) {
+        if (byte !== COMMA) depth = 0
+        break
+      }
+      if (startLine === 0) startLine = line
+      if (byte === QUOTE) inText = true
+      else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) depth++
+      else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth--
     }
-    if (byte === QUOTE) this.inText = true
-    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) this.depth++
-    else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) this.depth--
-    return byte !== QUOTE
+    this.depth = depth
+    this.inText = inText
+    this.line = line
+    this.startLine = startLine
+    this.#escaped = escaped
+    return at
   }
 }
 
@@ -144,53 +174,44 @@ async function* elements(
   skip: number,
 ): AsyncGenerator<Segment> {
   const collected = new Collected(maxBytes)
-  const nesting = new Nesting()
-  let [line, item, startLine, offset] = [1, 0, 0, skip]
-  let [open, closed] = [false, false]
+  const scanner = new Scanner()
+  let [item, offset] = [0, skip]
+  let [opened, closed] = [false, false]
   for await (const chunk of stream) {
     let from = 0
-    for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i]
-      if (byte === LF) line++
-      const structure = nesting.pass(byte)
-      if (isBlank(byte)) continue
+    for (let i = scanner.next(chunk, 0); i < chunk.length; i = scanner.next(chunk, i + 1)) {
       if (closed) {
-        const where = `byte ${offset + i}, line ${line}`
+        const where = `byte ${offset + i}, line ${scanner.line}`
         throw damaged(label, `there is more after the array's end (${where}); expected one JSON array`)
       }
-      if (!open) {
-        // The bracket by which the format was recognised.
-        open = true
-        from = i + 1
-        continue
+      if (opened) {
+        closed = scanner.depth === 0
+        collected.add(chunk.subarray(from, i))
+        const { size, bytes } = collected.take()
+        const line = scanner.startLine || scanner.line
+        // `[]` holds nothing, but a comma before the end promises an item, which is then empty.
+        if (size > 0 || !closed || item > 0) yield { item: ++item, line, size, bytes }
       }
-      closed = nesting.depth === 0
-      if (!closed && !(structure && byte === COMMA && nesting.depth === 1)) {
-        if (startLine === 0) startLine = line
-        continue
-      }
-      collected.add(chunk.subarray(from, i))
+      opened = true
+      scanner.startLine = 0
       from = i + 1
-      const { size, bytes } = collected.take()
-      // `[]` holds nothing, but a comma before the end promises an item, which is then empty.
-      if (size > 0 || !closed || item > 0) yield { item: ++item, line: startLine || line, size, bytes }
-      startLine = 0
     }
     collected.add(chunk.subarray(from))
     offset += chunk.length
   }
   if (closed) return
+  const { line, startLine, inText } = scanner
   const where =
     startLine === 0 ? `after item ${item}` : `inside item ${item + 1}, which starts on line ${startLine}`
-  const text = nesting.inText ? ' and inside a text (is a quotation mark missing?)' : ''
+  const text = inText ? ' and inside a text (is a quotation mark missing?)' : ''
   throw damaged(label, `is cut off: it ends at byte ${offset} (line ${line}), ${where}${text}; expected ']'`)
 }
 
 /** Whether JSON ends before its brackets and texts do. */
 function isCutOff(bytes: Uint8Array): boolean {
-  const nesting = new Nesting()
-  for (const byte of bytes) nesting.pass(byte)
-  return nesting.depth > 0 || nesting.inText
+  const scanner = new Scanner()
+  for (let i = 0; i < bytes.length; i++) i = scanner.next(bytes, i)
+  return scanner.depth > 0 || scanner.inText
 }
 
 async function* lines(stream: Bytes, { label, maxBytes }: SegmentOptions): AsyncGenerator<Segment> {
