@@ -5,8 +5,8 @@
  * server sees fewer. What can only be put right by the user (a refused key, an unknown model or address) is
  * thrown as JUDGE_FAILED; what concerns one request is a result.
  */
-import { readFile } from 'node:fs/promises'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { endpointOf, readKey } from './chat-access.ts'
 import { excerpt } from './chat-verdict.ts'
 
 export interface ChatClientOptions {
@@ -195,49 +195,6 @@ function retryAfterMs(header: string | null): number | undefined {
   if (header === null) return undefined
   const ms = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined
-}
-
-function endpointOf(url: string, allowInsecure: boolean): URL {
-  const wrong = (problem: string) => new GraspError('CONFIG_INVALID', `judge.url ${problem}`)
-  let parsed: URL
-  try {
-    parsed = new URL(url)
-  } catch {
-    throw wrong('is not a URL; expected for example https://host/v1')
-  }
-  // Never echoed: it holds a secret.
-  if (parsed.username || parsed.password) throw wrong('must not contain a user or password; use judge.apiKey')
-  const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
-  if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:')
-    throw wrong(`is ${parsed.protocol}, expected https:`)
-  if (parsed.protocol === 'http:' && !loopback && !allowInsecure) {
-    throw wrong(
-      `sends users' posts and the key in clear to ${parsed.host}; use https, or set judge.allowInsecure: true`,
-    )
-  }
-  parsed.pathname = `${parsed.pathname.replace(/\/+$/, '')}/chat/completions`
-  parsed.hash = ''
-  return parsed
-}
-
-async function readKey(source: { readonly env: string } | { readonly file: string }): Promise<string> {
-  const wrong = (problem: string) => new GraspError('CONFIG_INVALID', `judge.apiKey: ${problem}`)
-  let key: string | undefined
-  let name: string
-  if ('env' in source) {
-    name = `environment variable ${source.env}`
-    key = process.env[source.env]
-    if (key === undefined) throw wrong(`the ${name} is not set`)
-  } else {
-    name = `file ${source.file}`
-    key = await readFile(source.file, 'utf8').catch(error => {
-      throw wrong(`cannot read the ${name}: ${describeError(error)}`)
-    })
-  }
-  key = key.trim()
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw wrong(`the ${name} must hold one key: printable ASCII without spaces`)
-  return key
 }
 
 /** `fetch` says only "fetch failed" or "terminated"; the reason is in its cause. */
