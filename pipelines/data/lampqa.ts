@@ -26,8 +26,8 @@ export type LampQaItem = {
   readonly line: number
 } & (
   | { readonly question: Question; readonly error?: undefined }
-  /** `payload` is the item as it is in the file; empty where it was too large to hold. */
-  | { readonly question?: undefined; readonly error: GraspError; readonly payload: Uint8Array }
+  /** `found` is the item as it was parsed, else its text; null where it was too large to hold. */
+  | { readonly question?: undefined; readonly error: GraspError; readonly found: unknown }
 )
 
 /** No item of a text model's data is larger; what is, is damage. */
@@ -72,12 +72,8 @@ function read(segment: Segment, file: string, options: LampQaOptions): LampQaIte
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     const message = `${options.label ?? file}: item ${item} (line ${line}${idOf(value)}): ${error.message}`
-    return {
-      item,
-      line,
-      error: new GraspError('RECORD_INVALID', message),
-      payload: segment.bytes ?? new Uint8Array(),
-    }
+    const found = value ?? (segment.bytes === null ? null : Buffer.from(segment.bytes).toString())
+    return { item, line, error: new GraspError('RECORD_INVALID', message), found }
   }
 }
 
