@@ -4,7 +4,8 @@
  * reading stops until half of the credits are back, so that a stage at its limit is fed in batches instead
  * of one record at a time. With nothing in flight one record is always let through, however large.
  *
- * A stage that gathers n deliveries before it finishes any needs credits for 2n, or it starves itself.
+ * A stage that gathers n deliveries before it finishes any needs credits for 2n records (and their bytes), or
+ * it starves itself.
  */
 import type { Credits, Place } from './port.ts'
 
@@ -73,6 +74,13 @@ export class CreditLedger {
     if (held) held.push({ offset: place.offset, bytes })
     else this.#held.set(place.partition, [{ offset: place.offset, bytes }])
     return true
+  }
+
+  /** One record, out of turn. */
+  release({ partition, offset }: Pick<Place, 'partition' | 'offset'>): void {
+    const held = this.#held.get(partition)
+    const index = held?.findIndex(record => record.offset === offset) ?? -1
+    for (const { bytes } of held?.splice(index, index < 0 ? 0 : 1) ?? []) this.#counter.give(bytes)
   }
 
   /** Everything below `position` in the partition is settled. */

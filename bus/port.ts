@@ -63,6 +63,11 @@ export interface ReadOptions {
    * `end`: complete at the end offsets as they were on subscription; `never`: follow for ever.
    */
   readonly until: 'sealed' | 'end' | 'never'
+  /**
+   * Gives the credits of these records back before they are committed: for a reader that no longer holds
+   * them but cannot commit yet (a trainer between microbatches).
+   */
+  readonly released$?: Observable<readonly Place[]>
 }
 
 /** Consumed up to, exclusive: `offset` is the next one to read. */

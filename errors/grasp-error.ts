@@ -33,6 +33,8 @@ export type ErrorCode =
   | 'RETRIEVER_FAILED'
   /** The engine's process stopped or answered with a fault. */
   | 'ENGINE_FAILED'
+  /** A stage broke its contract: it ended without finishing what it was given, or finished something twice. */
+  | 'STAGE_FAILED'
   /** A checkpoint is damaged or belongs to another run. */
   | 'CHECKPOINT_INVALID'
   /** Replaying from the log gave another result than was recorded. */

@@ -2,7 +2,7 @@
  * One subscription to a topic. It pulls: a record is read from the log when there are credits for it, so
  * nothing waits between the log and the subscriber. Partitions take turns; within one, offsets ascend.
  */
-import type { Subscriber } from 'rxjs'
+import type { Subscriber, Subscription } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
@@ -33,6 +33,7 @@ export class Reader<T extends Topic> {
   readonly #cursors: number[]
   /** Where to stop, one a partition. */
   readonly #stops: number[]
+  readonly #released: Subscription | undefined
   #turn = 0
   #scheduled: NodeJS.Immediate | undefined
   #cancelSleep: (() => void) | undefined
@@ -55,6 +56,10 @@ export class Reader<T extends Topic> {
         `cannot read ${topic}/${p} from offset ${cursor}: the log in ${parts.store.path} ends at ${ends[p]}`,
       )
     }
+    this.#released = options.released$?.subscribe(places => {
+      for (const place of places) if (place.topic === topic) this.#credits.release(place)
+      this.#resume()
+    })
     this.#schedule()
   }
 
@@ -64,7 +69,7 @@ export class Reader<T extends Topic> {
     for (const { topic, partition, offset } of positions) {
       if (topic === this.#topic) this.#credits.settle(partition, offset)
     }
-    if (this.#credits.open && !this.#cancelSleep) this.#schedule()
+    this.#resume()
   }
 
   fail(error: unknown): void {
@@ -76,12 +81,18 @@ export class Reader<T extends Topic> {
     this.#closed = true
     clearImmediate(this.#scheduled)
     this.#cancelSleep?.()
+    this.#released?.unsubscribe()
+  }
+
+  /** Goes on when credits are back, unless it is records that are waited for. */
+  #resume(): void {
+    if (this.#credits.open && !this.#cancelSleep) this.#schedule()
   }
 
   #schedule(): void {
+    if (this.#closed) return
     this.#scheduled ??= setImmediate(() => {
       this.#scheduled = undefined
-      if (this.#closed) return
       try {
         this.#pump()
       } catch (cause) {

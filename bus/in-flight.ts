@@ -1,0 +1,148 @@
+/**
+ * What a stage was given and has not committed yet. Work may finish in any order; what may be committed is
+ * the finished run from the front of each partition, so that a position never passes an unfinished record.
+ * Several deliveries that were finished together (a batch) are committed together or not at all.
+ */
+import { GraspError } from '../errors/grasp-error.ts'
+import type { Output, Place, Position } from './port.ts'
+
+/** What a stage gives for deliveries that it is done with, at least one: the records to write for them. */
+export interface Finished {
+  readonly consumed: readonly Place[]
+  readonly outputs: readonly Output[]
+}
+
+/** What can be committed now. */
+export interface Ready {
+  readonly positions: readonly Position[]
+  /** In the order in which their first deliveries were handed out. */
+  readonly finished: readonly Finished[]
+}
+
+interface Slot {
+  readonly place: Place
+  /** Counts the deliveries of the partition. */
+  readonly index: number
+  /** Counts all deliveries. */
+  readonly sequence: number
+  item: Item | undefined
+}
+
+interface Item {
+  readonly finished: Finished
+  readonly slots: readonly Slot[]
+}
+
+interface Lane {
+  readonly slots: Slot[]
+  /** `index` of the first slot. */
+  start: number
+}
+
+export class InFlight {
+  readonly #lanes = new Map<number, Lane>()
+  readonly #slots = new Map<string, Slot>()
+  #sequence = 0
+
+  /** Notes a delivery. Within a partition, deliveries come in the order of their offsets. */
+  deliver({ topic, partition, offset }: Place): void {
+    let lane = this.#lanes.get(partition)
+    if (!lane) {
+      lane = { slots: [], start: 0 }
+      this.#lanes.set(partition, lane)
+    }
+    const index = lane.start + lane.slots.length
+    const slot: Slot = {
+      place: { topic, partition, offset },
+      index,
+      sequence: this.#sequence++,
+      item: undefined,
+    }
+    lane.slots.push(slot)
+    this.#slots.set(slotKey(slot.place), slot)
+  }
+
+  /** Errors: STAGE_FAILED for a record that was not delivered, or was finished before. */
+  finish(finished: Finished): void {
+    const slots = finished.consumed.map(place => this.#slots.get(slotKey(place)))
+    for (const [i, slot] of slots.entries()) {
+      const repeated = slot?.item !== undefined || slots.indexOf(slot) !== i
+      if (slot && !repeated) continue
+      const { topic, partition, offset } = finished.consumed[i]!
+      const reason = repeated ? 'that was finished already' : 'that is not in flight'
+      throw new GraspError(
+        'STAGE_FAILED',
+        `a stage finished ${topic}/${partition} offset ${offset}, ${reason}`,
+      )
+    }
+    const item: Item = { finished, slots: slots as Slot[] }
+    for (const slot of item.slots) slot.item = item
+  }
+
+  /** Takes out what can be committed; undefined when nothing can. */
+  take(): Ready | undefined {
+    const reach = this.#reach()
+    const items = new Set<Item>()
+    const positions: Position[] = []
+    for (const [partition, lane] of this.#lanes) {
+      const taken = lane.slots.splice(0, reach.get(partition)! - lane.start)
+      lane.start += taken.length
+      for (const { place, item } of taken) {
+        items.add(item!)
+        this.#slots.delete(slotKey(place))
+      }
+      const last = taken.at(-1)
+      if (last) positions.push({ ...last.place, offset: last.place.offset + 1 })
+    }
+    if (positions.length === 0) return undefined
+    const ordered = [...items].sort((a, b) => firstOf(a) - firstOf(b))
+    return { positions, finished: ordered.map(item => item.finished) }
+  }
+
+  /** Delivered and not finished. */
+  unfinished(): Place[] {
+    return [...this.#slots.values()].filter(slot => !slot.item).map(slot => slot.place)
+  }
+
+  #slotOf(place: Place): Slot {
+    const slot = this.#slots.get(slotKey(place))
+    if (slot?.place.topic === place.topic) return slot
+    throw misplaced(place, 'which is not in flight')
+  }
+
+  /** How far each partition can be committed, as an index (exclusive). */
+  #reach(): Map<number, number> {
+    const reach = new Map<number, number>()
+    for (const [partition, { slots, start }] of this.#lanes) {
+      const unfinished = slots.findIndex(slot => !slot.item)
+      reach.set(partition, start + (unfinished < 0 ? slots.length : unfinished))
+    }
+    // A batch that is not wholly within reach holds back what comes after its members, which may in turn cut
+    // other batches: repeat until nothing changes.
+    for (let changed = true; changed; ) {
+      changed = false
+      for (const [partition, { slots, start }] of this.#lanes) {
+        for (const { index, item } of slots) {
+          if (index >= reach.get(partition)!) break
+          if (item!.slots.every(slot => slot.index < reach.get(slot.place.partition)!)) continue
+          reach.set(partition, Math.max(start, index))
+          changed = true
+          break
+        }
+      }
+    }
+    return reach
+  }
+}
+
+function firstOf(item: Item): number {
+  return Math.min(...item.slots.map(slot => slot.sequence))
+}
+
+function misplaced({ topic, partition, offset }: Place, how: string): GraspError {
+  return new GraspError('STAGE_FAILED', `a stage finished ${topic}/${partition} offset ${offset} ${how}`)
+}
+
+function slotKey({ partition, offset }: Place): string {
+  return `${partition}/${offset}`
+}
