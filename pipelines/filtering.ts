@@ -1,19 +1,34 @@
-import { concat, defer, ignoreElements } from 'rxjs'
+import { concat, defer, type Observable, switchMap, tap } from 'rxjs'
 import { type Log, output } from '../bus/port.ts'
 import { filter } from '../operators/filter.ts'
 import type { Instance } from '../schemas/types.ts'
 import type { RunContext } from './context.ts'
+import { countRecords } from './judged.ts'
 import { runStage } from './stage.ts'
 
 /** validations → instances, and for each further epoch the same instances again, in the same order. */
-export function filtering(context: RunContext) {
-  const { log, config } = context
+export function filtering(context: RunContext): Observable<unknown> {
+  const { log, config, progress } = context
   const { epochs } = config.training
-  if (epochs === 1)
-    return runStage(context, 'filtering', 'validations', { operator: filter(), seals: ['instances'] })
+  const seals = epochs === 1 ? (['instances'] as const) : []
+  const filtered$ = defer(async () => ({
+    seen: await countRecords(log, 'validations', 'filtering'),
+    kept: await countRecords(log, 'instances'),
+  })).pipe(
+    switchMap(counts =>
+      runStage(context, 'filtering', 'validations', { operator: filter(), seals }).pipe(
+        tap(({ finished, places }) => {
+          counts.seen += finished.length
+          counts.kept += places.filter(({ topic }) => topic === 'instances').length
+          progress({ kind: 'validation', ...counts })
+        }),
+      ),
+    ),
+  )
+  if (epochs === 1) return filtered$
   return concat(
-    runStage(context, 'filtering', 'validations', { operator: filter(), seals: [] }),
-    defer(() => appendEpochs(log, epochs)).pipe(ignoreElements()),
+    filtered$,
+    defer(() => appendEpochs(log, epochs)),
   )
 }
 

@@ -24,8 +24,9 @@ export async function recorded(
   return found
 }
 
-/** Records in a topic. */
-export async function countRecords(log: Log, topic: Topic): Promise<number> {
+/** Records in a topic; with a group, only those that it has consumed. */
+export async function countRecords(log: Log, topic: Topic, group?: string): Promise<number> {
   const info = (await log.topics()).find(entry => entry.topic === topic)
-  return (info?.ends ?? []).reduce((sum, end) => sum + end, 0)
+  const offsets = group === undefined ? (info?.ends ?? []) : await log.committed(topic, group)
+  return offsets.reduce((sum, offset) => sum + offset, 0)
 }

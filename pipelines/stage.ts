@@ -1,0 +1,70 @@
+/** A stage: what it reads, its operator, and the commit of what the operator finished. */
+import { type Observable, type OperatorFunction, takeUntil, tap } from 'rxjs'
+import type { Committed } from '../bus/commit-in-order.ts'
+import { type Flow, openFlow } from '../bus/flow.ts'
+import type { Delivery } from '../bus/port.ts'
+import type { Finished, StageOperator } from '../operators/stage.ts'
+import type { Topic } from '../schemas/types.ts'
+import type { RunContext } from './context.ts'
+import type { StageName } from './topology.ts'
+
+export interface StageOptions {
+  /** Records that the operator holds at once: the credits never go below it. */
+  readonly atLeast?: number
+  /** Start here instead of at the group's committed positions: offset by partition. */
+  readonly from?: ReadonlyMap<number, number>
+}
+
+/** A stage's two ends at the log, with the credits of the configuration. The group is named after the stage. */
+export function openStage<T extends Topic>(
+  { config, log }: RunContext,
+  stage: StageName,
+  topic: T,
+  { atLeast = 1, from }: StageOptions = {},
+): Flow<T> {
+  const records = Math.max(config.credits.records, atLeast)
+  const credits = { records, bytes: config.credits.bytes }
+  return openFlow(log, topic, { stage, group: stage, credits, until: 'sealed', ...(from && { from }) })
+}
+
+export type RunStageOptions<T extends Topic> = StageOptions & {
+  /** Topics that end when this stage has consumed all of a sealed input. */
+  readonly seals: readonly Topic[]
+} & (
+    | { readonly operator: StageOperator<T> }
+    /** An operator that wants the undecodable records too. */
+    | { readonly rawOperator: OperatorFunction<Delivery<T>, Finished> }
+  )
+
+/**
+ * Runs a stage until its topic is sealed and consumed, or until the run is to stop: then what the operator is at
+ * is abandoned, uncommitted, and done again by the next run.
+ */
+export function runStage<T extends Topic>(
+  context: RunContext,
+  stage: StageName,
+  topic: T,
+  options: RunStageOptions<T>,
+): Observable<Committed> {
+  const flow = openStage(context, stage, topic, options)
+  const finished$ =
+    'operator' in options ? flow.records$.pipe(options.operator) : flow.deliveries$.pipe(options.rawOperator)
+  const counts = { seen: 0, written: 0, deadletters: 0 }
+  return finished$.pipe(
+    flow.commit({ seal: options.seals }),
+    takeUntil(context.stop$),
+    tap(committed => {
+      context.progress({ kind: 'stage', stage, ...add(counts, committed) })
+    }),
+  )
+}
+
+function add(counts: { seen: number; written: number; deadletters: number }, { finished }: Committed) {
+  for (const { consumed, outputs } of finished) {
+    const dead = outputs.filter(({ topic }) => topic === 'deadletters').length
+    counts.seen += consumed.length
+    counts.written += outputs.length - dead
+    counts.deadletters += dead
+  }
+  return counts
+}
