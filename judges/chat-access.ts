@@ -12,7 +12,8 @@ export function endpointOf(url: string, allowInsecure: boolean): URL {
     throw wrong('is not a URL; expected for example https://host/v1')
   }
   // Never echoed: it holds a secret.
-  if (parsed.username || parsed.password) throw wrong('must not contain a user or password; use judge.apiKey')
+  if (parsed.username || parsed.password)
+    throw wrong('must not contain a user or password; use judge.apiKeyEnv')
   const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
   if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:')
     throw wrong(`is ${parsed.protocol}, expected https:`)
@@ -26,23 +27,29 @@ export function endpointOf(url: string, allowInsecure: boolean): URL {
   return parsed
 }
 
-/** The key that a variable or a file holds. Throws CONFIG_INVALID, never with the key in its message. */
-export async function readKey(source: { readonly env: string } | { readonly file: string }): Promise<string> {
-  const wrong = (problem: string) => new GraspError('CONFIG_INVALID', `judge.apiKey: ${problem}`)
-  let key: string | undefined
-  let name: string
-  if ('env' in source) {
-    name = `environment variable ${source.env}`
-    key = process.env[source.env]
-    if (key === undefined) throw wrong(`the ${name} is not set`)
-  } else {
-    name = `file ${source.file}`
-    key = await readFile(source.file, 'utf8').catch(error => {
-      throw wrong(`cannot read the ${name}: ${describeError(error)}`)
-    })
+/** The key that a variable or a file holds, where either is named. Throws CONFIG_INVALID, never with the key. */
+export async function readKey(
+  env: string | undefined,
+  file: string | undefined,
+): Promise<string | undefined> {
+  const wrong = (problem: string) => new GraspError('CONFIG_INVALID', problem)
+  if (env !== undefined && file !== undefined) {
+    throw wrong('judge.apiKeyEnv and judge.apiKeyFile are both set; keep one')
   }
-  key = key.trim()
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw wrong(`the ${name} must hold one key: printable ASCII without spaces`)
-  return key
+  if (env !== undefined) {
+    const key = process.env[env]
+    if (key === undefined) throw wrong(`judge.apiKeyEnv: the environment variable ${env} is not set`)
+    return checked(key, `judge.apiKeyEnv: the environment variable ${env}`)
+  }
+  if (file === undefined) return undefined
+  const key = await readFile(file, 'utf8').catch(error => {
+    throw wrong(`judge.apiKeyFile: cannot read ${file}: ${describeError(error)}`)
+  })
+  return checked(key, `judge.apiKeyFile: ${file}`)
+}
+
+function checked(text: string, source: string): string {
+  const key = text.trim()
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new GraspError('CONFIG_INVALID', `${source} must hold one key: printable ASCII without spaces`)
 }

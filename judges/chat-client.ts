@@ -13,8 +13,9 @@ export interface ChatClientOptions {
   /** Up to, not including, `/chat/completions`. Plain http only to this machine, unless `allowInsecure`. */
   readonly url: string
   readonly allowInsecure?: boolean
-  /** Where the key is; none is sent without it. */
-  readonly apiKey?: { readonly env: string } | { readonly file: string }
+  /** The environment variable that holds the key. Without this and `apiKeyFile` none is sent. */
+  readonly apiKeyEnv?: string
+  readonly apiKeyFile?: string
   /** For one attempt, the body included. */
   readonly timeoutMs?: number
   /** Attempts after the first. */
@@ -65,7 +66,7 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
   }
   const endpoint = endpointOf(options.url, options.allowInsecure ?? false)
   const address = `${endpoint.origin}${endpoint.pathname}`
-  const key = options.apiKey && (await readKey(options.apiKey))
+  const key = await readKey(options.apiKeyEnv, options.apiKeyFile)
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json',
@@ -142,7 +143,7 @@ function readAttempt(status: number, body: string | undefined, retryAfter: strin
   if (status === 401 || status === 403) {
     throw new GraspError(
       'JUDGE_FAILED',
-      `HTTP ${status}: the key was refused; check judge.apiKey. Server: ${said}`,
+      `HTTP ${status}: the key was refused; check judge.apiKeyEnv or judge.apiKeyFile. Server: ${said}`,
     )
   }
   if (status === 404 || status === 405) {

@@ -77,7 +77,11 @@ const dense = z
       .describe('Scale embeddings to length 1, so that their dot product is the cosine.'),
     queryPrefix: z.string().default('').describe('Put before each question.'),
     passagePrefix: z.string().default('').describe('Put before each post.'),
-    batch: count(1).default(32).describe('Texts embedded together.'),
+    batch: count(1)
+      .default(1)
+      .describe(
+        'Texts embedded together; with more than 1, an int8 model gives a text other values in other company.',
+      ),
     dtype: z
       .enum(['fp32', 'fp16', 'q8', 'int8', 'uint8', 'q4', 'q4f16'])
       .default('fp32')
@@ -113,6 +117,13 @@ const judge = z
       prompt: file().optional().describe("The judge's prompt file; by default the package's own."),
       apiKeyEnv: z.string().min(1).optional().describe('Environment variable that holds the API key.'),
       apiKeyFile: file().optional().describe('File that holds the API key.'),
+      allowInsecure: z
+        .boolean()
+        .default(false)
+        .describe("Allow http to another machine: users' posts and the key then travel in clear."),
+      maxTokens: count(1)
+        .default(1024)
+        .describe('Longest reply of the judge, in tokens, reasoning included.'),
       timeoutMs: count(1).default(60_000).describe('Longest wait for a verdict, milliseconds.'),
       concurrency: count(1).max(1024).default(8).describe('Most verdicts asked for at the same time.'),
       retries: count(0).max(100).default(3).describe('Further tries of a verdict that failed.'),

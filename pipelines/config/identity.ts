@@ -25,6 +25,7 @@ const IRRELEVANT: readonly string[] = [
   'data.maxPostBytes',
   'judge.apiKeyEnv',
   'judge.apiKeyFile',
+  'judge.allowInsecure',
   'judge.timeoutMs',
   'judge.concurrency',
   'judge.retries',

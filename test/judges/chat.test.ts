@@ -196,7 +196,7 @@ describe('what stays wrong is unscored, never 0', () => {
 
 describe('what only the user can put right stops the run', () => {
   const cases: [number, RegExp][] = [
-    [401, /HTTP 401: the key was refused; check judge.apiKey/],
+    [401, /HTTP 401: the key was refused; check judge.apiKeyEnv/],
     [403, /HTTP 403: the key was refused/],
     [404, /HTTP 404: check judge.url .* and judge.model/],
     [405, /HTTP 405: check judge.url/],
@@ -226,43 +226,41 @@ describe('the key', () => {
     await writeFile(file, `${KEY}\n`)
     process.env.GRASP_TEST_JUDGE_KEY = KEY
     t.after(() => delete process.env.GRASP_TEST_JUDGE_KEY)
-    for (const apiKey of [{ file }, { env: 'GRASP_TEST_JUDGE_KEY' }]) {
+    for (const key of [{ apiKeyFile: file }, { apiKeyEnv: 'GRASP_TEST_JUDGE_KEY' }]) {
       const echo =
         (status: number): Behaviour =>
         (r, _, { authorization }) =>
           fail(r, status, {}, authorization)
-      const { verdict, requests } = await judgeWith(echo(500), { apiKey })
+      const { verdict, requests } = await judgeWith(echo(500), key)
       assert.equal(requests[0]!.authorization, `Bearer ${KEY}`)
       assert.match((verdict as { unscored: string }).unscored, /HTTP 500: Bearer \[key\]/)
-      await assert.rejects(judgeWith(echo(401), { apiKey }), error => {
+      await assert.rejects(judgeWith(echo(401), key), error => {
         assert.match((error as Error).message, /Server: Bearer \[key\]/)
         assert.ok(!(error as Error).stack!.includes(KEY))
         assert.equal((error as Error).cause, undefined)
         return true
       })
-      const parroted = await judgeWith((r, _, { authorization }) => say(r, `Hello ${authorization}`), {
-        apiKey,
-      })
+      const parroted = await judgeWith((r, _, { authorization }) => say(r, `Hello ${authorization}`), key)
       assert.ok(!JSON.stringify(parroted.verdict).includes(KEY))
     }
     const url = 'https://judge.test/v1'
-    assert.equal((await judgeAt(url, { apiKey: { file } })).hash, (await judgeAt(url)).hash)
+    assert.equal((await judgeAt(url, { apiKeyFile: file })).hash, (await judgeAt(url)).hash)
   })
 
   it('is checked without being shown', async t => {
-    const missing = { apiKey: { env: 'GRASP_TEST_NO_SUCH_KEY' } }
+    const missing = { apiKeyEnv: 'GRASP_TEST_NO_SUCH_KEY' }
     await assert.rejects(
       judgeAt('https://h/v1', missing),
       graspError('CONFIG_INVALID', /GRASP_TEST_NO_SUCH_KEY is not set/),
     )
-    const noFile = { apiKey: { file: '/no/such/key' } }
+    const noFile = { apiKeyFile: '/no/such/key' }
     await assert.rejects(
       judgeAt('https://h/v1', noFile),
-      graspError('CONFIG_INVALID', /cannot read the file \/no\/such\/key/),
+      graspError('CONFIG_INVALID', /cannot read \/no\/such\/key/),
     )
     process.env.GRASP_TEST_JUDGE_KEY = `${KEY}\nX-Injected: 1`
     t.after(() => delete process.env.GRASP_TEST_JUDGE_KEY)
-    await assert.rejects(judgeAt('https://h/v1', { apiKey: { env: 'GRASP_TEST_JUDGE_KEY' } }), error => {
+    await assert.rejects(judgeAt('https://h/v1', { apiKeyEnv: 'GRASP_TEST_JUDGE_KEY' }), error => {
       assert.ok(!(error as Error).message.includes(KEY))
       return graspError('CONFIG_INVALID', /must hold one key/)(error)
     })
