@@ -36,6 +36,14 @@ export class Session {
         interOpNumThreads: 1,
         // Patterns are kept for every combination of lengths ever seen: with symbolic lengths that is a leak.
         enableMemPattern: false,
+        extra: {
+          session: {
+            // Several sessions take turns: threads of one that has run must not spin on the cores of the next.
+            force_spinning_stop: '1',
+            set_denormal_as_zero: '1',
+            use_deterministic_compute: '1',
+          },
+        },
         logSeverityLevel: 3,
         ...(options.profile !== undefined && { enableProfiling: true, profileFilePrefix: options.profile }),
       })

@@ -1,0 +1,225 @@
+/**
+ * Hidden states, losses, gradients and updates of a model whose weights are given with each call. Shape
+ * suffixes: B rows, T padded tokens, N tokens of responses, D hidden size, V vocabulary.
+ */
+import type { Tensor } from 'onnxruntime-node'
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { ModelConfig } from '../architectures/config.ts'
+import type { LossKind } from '../losses/loss-kind.ts'
+import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
+import { globalNorm } from '../optimiser/global-norm.ts'
+import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
+import type { Weights } from '../weights/weights.ts'
+import { batchesOf } from './batches.ts'
+import { addEmbeddingGradient, embed } from './embedding.ts'
+import { GradientSums } from './gradient-sums.ts'
+import { EMBEDDING, Head, type HeadInput, type TokenNumbers } from './head.ts'
+import { Layers } from './layers.ts'
+import { gatherRows, scatterRows } from './rows.ts'
+import { concatTargets, lossKindOf, type Target, targetOf } from './target.ts'
+
+export interface LearnerOptions {
+  readonly threads: number
+  /** Most tokens, padding included, in one pass through the layers. */
+  readonly tokensPerPass: number
+}
+
+/** Rows `from` to `from + count − 1` of a sequence are wanted. */
+export interface Sequence {
+  readonly ids: Int32Array
+  readonly from: number
+  readonly count: number
+}
+
+/** A training item with what is derived of it; `index` is its place in the call. */
+interface Work {
+  readonly index: number
+  readonly ids: Int32Array
+  readonly from: number
+  readonly count: number
+  readonly kind: LossKind
+  readonly target: Target
+  /** Only targets of equal widths share a pass. */
+  readonly widths: string
+}
+
+export class Learner {
+  readonly #config: ModelConfig
+  readonly #options: LearnerOptions
+  readonly #layers: Layers
+  readonly #head: Head
+  #sums: GradientSums | undefined
+
+  private constructor(config: ModelConfig, options: LearnerOptions, layers: Layers) {
+    this.#config = config
+    this.#options = options
+    this.#layers = layers
+    this.#head = new Head(config, options)
+  }
+
+  static async create(config: ModelConfig, options: LearnerOptions): Promise<Learner> {
+    return new Learner(config, options, await Layers.create(config, options))
+  }
+
+  /**
+   * Hidden states after the final norm: [count, D] of each sequence, in order. Row t, through the head, is
+   * the distribution of the token at t + 1.
+   * @throws GraspError PROMPT_TOO_LONG
+   */
+  async hiddenStates(weights: Weights, sequences: readonly Sequence[]): Promise<Float32Array[]> {
+    const results = sequences.map(() => new Float32Array(0))
+    const lengths = sequences.map(({ ids, from, count }) => {
+      this.#checkLength(ids)
+      return count === 0 ? 0 : Math.min(ids.length, from + count)
+    })
+    const { hiddenSize: D } = this.#config
+    for (const { members, length } of batchesOf(lengths, this.#options.tokensPerPass)) {
+      const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
+      const x = embed(weights.get(EMBEDDING)!, rows, length)
+      const [y] = await this.#layers.forward(weights, x, false)
+      const ranges = members.map(index => sequences[index]!)
+      const hidden = await this.#head.norm(weights, gatherRows(y!, ranges))
+      let offset = 0
+      for (const index of members) {
+        const { count } = sequences[index]!
+        results[index] = hidden.slice(offset * D, (offset + count) * D)
+        offset += count
+      }
+    }
+    return results
+  }
+
+  /** Log-sum-exps, log-probabilities and KL of N tokens. */
+  numbers(student: HeadInput, teacher: HeadInput, observed: Int32Array): Promise<TokenNumbers> {
+    return this.#head.numbers(student, teacher, observed)
+  }
+
+  /** Logits [N, V] of hidden states. */
+  logits(input: HeadInput): Promise<Float32Array> {
+    return this.#head.logits(input)
+  }
+
+  /**
+   * Adds the gradient of Σ over items of the mean loss over the item's tokens to the running sum. An item
+   * without response tokens has loss 0 and no gradient.
+   * @param teacherHead [V, D], which turns `factored` teachers into logits
+   * @throws GraspError SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG; nothing is added then
+   */
+  async accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
+    const losses = new Float64Array(items.length)
+    const works = items.map((item, index) => this.#workOf(index, item))
+    this.#sums ??= new GradientSums(this.#config)
+    for (const group of groupBy(works, ({ kind, widths }) => `${kind} ${widths}`)) {
+      const lengths = group.map(({ ids, count }) => (count === 0 ? 0 : ids.length))
+      for (const { members, length } of batchesOf(lengths, this.#options.tokensPerPass)) {
+        const batch = members.map(index => group[index]!)
+        await this.#pass(batch, length, weights, teacherHead, this.#sums, losses)
+      }
+    }
+    return { losses, tokens: works.reduce((sum, { count }) => sum + count, 0) }
+  }
+
+  /** The accumulated gradient of a parameter, as it stands; null before anything was accumulated. */
+  gradient(parameter: string): Float32Array | null {
+    return this.#sums?.data(parameter) ?? null
+  }
+
+  /** Drops what was accumulated. */
+  discard(): void {
+    this.#sums?.clear()
+  }
+
+  /**
+   * Clips, steps AdamW and drops what was accumulated.
+   * @returns new weights, and the norm of the mean gradient before clipping; `state` is advanced in place
+   */
+  update(
+    weights: Weights,
+    state: OptimiserState,
+    options: UpdateOptions,
+  ): { weights: Weights; gradientNorm: number } {
+    const sums = this.#sums
+    if (!sums || options.responses <= 0) {
+      throw new GraspError('ENGINE_FAILED', 'update without accumulated responses; accumulate some first')
+    }
+    const gradientNorm = globalNorm([...sums.names()].map(name => sums.data(name))) / options.responses
+    if (!Number.isFinite(gradientNorm)) {
+      throw new GraspError('ENGINE_FAILED', `the gradient's norm is ${gradientNorm}; lower the learning rate`)
+    }
+    // As torch.nn.utils.clip_grad_norm_.
+    const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
+    const updated = adamw(weights, name => sums.data(name), clipping / options.responses, state, options)
+    sums.clear()
+    return { weights: updated, gradientNorm }
+  }
+
+  async close(): Promise<void> {
+    await this.#layers.release()
+    await this.#head.release()
+  }
+
+  #workOf(index: number, item: TrainItem): Work {
+    const target = targetOf(item, this.#config)
+    const { prompt, response } = item
+    const count = response.length
+    // The last token is predicted but predicts nothing: it is no input.
+    const ids = new Int32Array(prompt.length + Math.max(0, count - 1))
+    ids.set(prompt)
+    ids.set(response.subarray(0, Math.max(0, count - 1)), prompt.length)
+    this.#checkLength(ids)
+    const widths = Object.values(target)
+      .map(({ width }) => width)
+      .join()
+    return { index, ids, from: prompt.length - 1, count, kind: lossKindOf(item), target, widths }
+  }
+
+  async #pass(
+    batch: readonly Work[],
+    length: number,
+    weights: Weights,
+    teacherHead: Tensor,
+    sums: GradientSums,
+    losses: Float64Array,
+  ): Promise<void> {
+    const rows = batch.map(({ ids }) => ids)
+    const kept = await this.#layers.forward(weights, embed(weights.get(EMBEDDING)!, rows, length), true)
+    const y = kept.pop()!
+    const rates = Float32Array.from(batch.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
+    const loss = await this.#head.loss(
+      batch[0]!.kind,
+      weights,
+      teacherHead,
+      gatherRows(y, batch),
+      rates,
+      concatTargets(batch.map(({ target }) => target)),
+      sums,
+    )
+    let offset = 0
+    for (const { index, count } of batch) {
+      let sum = 0
+      for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
+      losses[index] = sum / count
+    }
+    const dx = await this.#layers.backward(weights, kept, scatterRows(loss.gradient, batch, y), sums)
+    addEmbeddingGradient(sums.data(EMBEDDING), rows, dx)
+  }
+
+  #checkLength(ids: Int32Array): void {
+    const { contextLength } = this.#config
+    if (ids.length <= contextLength) return
+    const message = `a sequence has ${ids.length} tokens; the model's context is ${contextLength}`
+    throw new GraspError('PROMPT_TOO_LONG', message)
+  }
+}
+
+/** Groups in the order of their first member. */
+function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
+  const groups = new Map<string, T[]>()
+  for (const value of values) {
+    const key = keyOf(value)
+    const group = groups.get(key)
+    if (group) group.push(value)
+    else groups.set(key, [value])
+  }
+  return [...groups.values()]
+}

@@ -1,0 +1,92 @@
+/** What a training item says of each of its tokens, as tensors that the loss graphs take. */
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { ModelConfig } from '../architectures/config.ts'
+import type { LossKind } from '../losses/loss-kind.ts'
+import type { Distributions, Dtype, TrainItem } from '../port.ts'
+import { widenBf16, widenF16 } from '../weights/half.ts'
+
+export function lossKindOf(item: TrainItem): LossKind {
+  return item.loss === 'cross-entropy' ? 'cross-entropy' : `forward-kl/${item.teacher.encoding}`
+}
+
+/** By name of the loss graph's input: the rows of an item's tokens, one after the other. */
+export type Target = Readonly<
+  Record<string, { readonly width: number; readonly data: Float32Array | BigInt64Array }>
+>
+
+/** @throws GraspError SLICE_MISMATCH, RECORD_INVALID when an item does not fit the model. */
+export function targetOf(item: TrainItem, config: ModelConfig): Target {
+  checkIds('prompt', item.prompt, config)
+  checkIds('response', item.response, config)
+  if (item.prompt.length === 0) {
+    throw new GraspError('RECORD_INVALID', 'a prompt is empty; the first response token needs one to follow')
+  }
+  if (item.loss === 'cross-entropy')
+    return { observed: { width: 1, data: BigInt64Array.from(item.response, BigInt) } }
+  const { teacher } = item
+  const tokens = item.response.length
+  const values = { width: teacher.width, data: decode(teacher.data, teacher.dtype) }
+  const expected = { factored: config.hiddenSize, dense: config.vocabularySize, topk: teacher.width }[
+    teacher.encoding
+  ]
+  if (teacher.width !== expected || values.data.length !== tokens * expected) {
+    const got = `${values.data.length} values of width ${teacher.width}`
+    throw mismatch(
+      `${teacher.encoding} teacher of ${tokens} tokens has ${got}, expected ${tokens} × ${expected}`,
+    )
+  }
+  if (teacher.encoding === 'factored') return { 'teacher.hidden': values }
+  if (teacher.encoding === 'dense') return { 'teacher.logits': values }
+  return { 'teacher.logits': values, ...topkOf(teacher, tokens, config) }
+}
+
+function topkOf({ width, ids, lse }: Distributions, tokens: number, { vocabularySize }: ModelConfig): Target {
+  if (ids?.length !== tokens * width * 4 || lse.length !== tokens) {
+    throw mismatch(`topk teacher of ${tokens} tokens lacks ids or log-sum-exps for ${width} entries a token`)
+  }
+  const words = new Uint32Array(new Uint8Array(ids).buffer)
+  const beyond = words.find(id => id >= vocabularySize)
+  if (beyond !== undefined)
+    throw mismatch(`topk teacher names token ${beyond}; the vocabulary has ${vocabularySize}`)
+  return {
+    'teacher.ids': { width, data: BigInt64Array.from(words, BigInt) },
+    'teacher.lse': { width: 1, data: lse },
+  }
+}
+
+function decode(bytes: Uint8Array, dtype: Dtype): Float32Array {
+  // Copied: a view needs an offset that is a multiple of the element's size.
+  const { buffer } = new Uint8Array(bytes)
+  if (dtype === 'f32') return new Float32Array(buffer)
+  return dtype === 'f16' ? widenF16(new Uint16Array(buffer)) : widenBf16(new Uint16Array(buffer))
+}
+
+function checkIds(what: string, ids: Int32Array, { vocabularySize }: ModelConfig): void {
+  const wrong = ids.find(id => id < 0 || id >= vocabularySize)
+  if (wrong === undefined) return
+  throw new GraspError(
+    'RECORD_INVALID',
+    `a ${what} has token id ${wrong}; the vocabulary has ${vocabularySize}`,
+  )
+}
+
+function mismatch(message: string): GraspError {
+  return new GraspError('SLICE_MISMATCH', message)
+}
+
+/** Targets of equal widths, one after the other. */
+export function concatTargets(targets: readonly Target[]): Target {
+  const result: Record<string, Target[string]> = {}
+  for (const [name, { width, data }] of Object.entries(targets[0]!)) {
+    const parts = targets.map(target => target[name]!.data)
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
+    const joined = data instanceof Float32Array ? new Float32Array(length) : new BigInt64Array(length)
+    let offset = 0
+    for (const part of parts) {
+      joined.set(part as never, offset)
+      offset += part.length
+    }
+    result[name] = { width, data: joined }
+  }
+  return result
+}

@@ -1,0 +1,72 @@
+/**
+ * AdamW (Loshchilov & Hutter, arXiv:1711.05101), in the order of operations of torch.optim.AdamW:
+ *
+ *   w ← w · (1 − rate · decay)
+ *   m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
+ *   w ← w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+ */
+import { Tensor } from 'onnxruntime-node'
+import type { UpdateOptions } from '../port.ts'
+import type { Weights } from '../weights/weights.ts'
+
+/** Owned by the optimiser and written in place. */
+export interface OptimiserState {
+  /** Steps taken. */
+  steps: number
+  /** First and second moments by parameter name, f32 of the parameter's shape. */
+  readonly m: Map<string, Tensor>
+  readonly v: Map<string, Tensor>
+}
+
+export function initialState(weights: Weights): OptimiserState {
+  const zeros = () =>
+    new Map(
+      [...weights].map(([name, { dims, size }]) => [
+        name,
+        new Tensor('float32', new Float32Array(size), dims),
+      ]),
+    )
+  return { steps: 0, m: zeros(), v: zeros() }
+}
+
+/** Norms and biases, the one-dimensional parameters, are not decayed. */
+function decays(weight: Tensor): boolean {
+  return weight.dims.length > 1
+}
+
+/**
+ * One step.
+ * @param gradients by parameter name
+ * @param scale factor of the gradients (mean over responses, clipping)
+ * @returns new weights; `state` is advanced in place
+ */
+export function adamw(
+  weights: Weights,
+  gradients: (name: string) => Float32Array,
+  scale: number,
+  state: OptimiserState,
+  { learningRate, betas: [beta1, beta2], epsilon, weightDecay }: Omit<UpdateOptions, 'responses' | 'clip'>,
+): Weights {
+  state.steps++
+  const rate = learningRate / (1 - beta1 ** state.steps)
+  const correction = 1 / Math.sqrt(1 - beta2 ** state.steps)
+  const updated = new Map<string, Tensor>()
+  for (const [name, weight] of weights) {
+    const w = weight.data as Float32Array
+    const g = gradients(name)
+    const m = state.m.get(name)!.data as Float32Array
+    const v = state.v.get(name)!.data as Float32Array
+    const shrink = decays(weight) ? 1 - learningRate * weightDecay : 1
+    const next = new Float32Array(w.length)
+    for (let i = 0; i < w.length; i++) {
+      const slope = g[i]! * scale
+      const mean = beta1 * m[i]! + (1 - beta1) * slope
+      const square = beta2 * v[i]! + (1 - beta2) * slope * slope
+      m[i] = mean
+      v[i] = square
+      next[i] = w[i]! * shrink - (rate * mean) / (Math.sqrt(square) * correction + epsilon)
+    }
+    updated.set(name, new Tensor('float32', next, weight.dims))
+  }
+  return updated
+}
