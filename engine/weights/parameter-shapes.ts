@@ -1,24 +1,28 @@
 /** Names and shapes of a model's parameters, as Hugging Face stores them. */
+import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 
+export const EMBEDDING = 'model.embed_tokens.weight'
+export const FINAL_NORM = 'model.norm.weight'
+const UNTIED_HEAD = 'lm_head.weight'
+
 export function parameterShapes(config: ModelConfig): Map<string, readonly number[]> {
-  const { hiddenSize: D, intermediateSize: F, vocabularySize: V, headDim } = config
-  const queries = config.heads * headDim
-  const keys = config.keyValueHeads * headDim
-  const shapes = new Map<string, readonly number[]>([['model.embed_tokens.weight', [V, D]]])
+  const { hiddenSize: D, vocabularySize: V } = config
+  const shapes = new Map<string, readonly number[]>([[EMBEDDING, [V, D]]])
+  const layerShapes = architectureOf(config).layerParameters(config)
   for (let layer = 0; layer < config.layers; layer++) {
-    const prefix = `model.layers.${layer}.`
-    shapes.set(`${prefix}input_layernorm.weight`, [D])
-    shapes.set(`${prefix}self_attn.q_proj.weight`, [queries, D])
-    shapes.set(`${prefix}self_attn.k_proj.weight`, [keys, D])
-    shapes.set(`${prefix}self_attn.v_proj.weight`, [keys, D])
-    shapes.set(`${prefix}self_attn.o_proj.weight`, [D, queries])
-    shapes.set(`${prefix}post_attention_layernorm.weight`, [D])
-    shapes.set(`${prefix}mlp.gate_proj.weight`, [F, D])
-    shapes.set(`${prefix}mlp.up_proj.weight`, [F, D])
-    shapes.set(`${prefix}mlp.down_proj.weight`, [D, F])
+    for (const [name, shape] of layerShapes) shapes.set(layerParameter(layer, name), shape)
   }
-  shapes.set('model.norm.weight', [D])
-  if (!config.tiedHead) shapes.set('lm_head.weight', [V, D])
+  shapes.set(FINAL_NORM, [D])
+  if (!config.tiedHead) shapes.set(UNTIED_HEAD, [V, D])
   return shapes
+}
+
+export function layerParameter(layer: number, name: string): string {
+  return `model.layers.${layer}.${name}`
+}
+
+/** The matrix [V, D] that makes logits of hidden states. */
+export function headName(config: ModelConfig): string {
+  return config.tiedHead ? EMBEDDING : UNTIED_HEAD
 }

@@ -1,0 +1,122 @@
+/** Draws a token from logits. All arithmetic is in f64. */
+
+export interface SamplerOptions {
+  /** 0 is greedy: the greatest logit, the lowest id among equals. */
+  readonly temperature: number
+  /** The k likeliest tokens only (the lowest ids among equals); 0 is off. */
+  readonly topK: number
+  /** The likeliest tokens whose probabilities reach topP together, at least one; 1 is off. */
+  readonly topP: number
+}
+
+export interface Draw {
+  readonly token: number
+  /** log-probability at temperature 1 over the whole vocabulary, nats. */
+  readonly logp: number
+}
+
+/** Scratch space for one vocabulary size; holds no state between draws. */
+export class Sampler {
+  readonly #weights: Float64Array
+
+  constructor(vocabularySize: number) {
+    this.#weights = new Float64Array(vocabularySize)
+  }
+
+  /**
+   * @param logits [V], finite or -Infinity. @param uniform in [0, 1).
+   * @throws RangeError when no logit is finite or one is NaN.
+   */
+  draw(logits: Float32Array, options: SamplerOptions, uniform: number): Draw {
+    const best = argmax(logits)
+    const greatest = logits[best]!
+    let sum = this.#exponentials(logits, greatest, 1)
+    const logSumExp = greatest + Math.log(sum)
+    let token = best
+    if (options.temperature > 0) {
+      if (options.temperature !== 1) sum = this.#exponentials(logits, greatest, options.temperature)
+      const truncated = options.topK > 0 || options.topP < 1
+      token = truncated ? this.#drawTruncated(logits, options, sum, uniform) : this.#drawAll(sum * uniform)
+    }
+    return { token, logp: logits[token]! - logSumExp }
+  }
+
+  /** Fills the weights with exp((logit − greatest) / temperature) and gives their sum. */
+  #exponentials(logits: Float32Array, greatest: number, temperature: number): number {
+    const weights = this.#weights
+    let sum = 0
+    for (let id = 0; id < logits.length; id++) {
+      const weight = Math.exp((logits[id]! - greatest) / temperature)
+      weights[id] = weight
+      sum += weight
+    }
+    return sum
+  }
+
+  #drawAll(target: number): number {
+    const weights = this.#weights
+    let cumulative = 0
+    let last = 0
+    for (let id = 0; id < weights.length; id++) {
+      const weight = weights[id]!
+      if (weight === 0) continue
+      cumulative += weight
+      last = id
+      if (cumulative > target) return id
+    }
+    // Rounding may leave the total below the target: the last possible token is meant.
+    return last
+  }
+
+  #drawTruncated(logits: Float32Array, options: SamplerOptions, sum: number, uniform: number): number {
+    const kept = this.#keep(logits, options, sum)
+    let mass = 0
+    for (const id of kept) mass += this.#weights[id]!
+    let cumulative = 0
+    for (const id of kept) {
+      cumulative += this.#weights[id]!
+      if (cumulative > mass * uniform) return id
+    }
+    return kept.at(-1)!
+  }
+
+  /** The tokens that top-k and then top-p leave, likeliest first, ties by rising id. */
+  #keep(logits: Float32Array, { topK, topP }: SamplerOptions, sum: number): readonly number[] {
+    const weights = this.#weights
+    // Sorting the whole vocabulary is slow and almost never needed: widen the band below the greatest weight.
+    for (let floor = 1e-3; ; floor = floor < 1e-12 ? 0 : floor * 1e-3) {
+      const candidates: number[] = []
+      for (let id = 0; id < logits.length; id++) if (weights[id]! >= floor) candidates.push(id)
+      if (topK > 0 && candidates.length < topK && floor > 0) continue
+      candidates.sort((a, b) => logits[b]! - logits[a]! || a - b)
+      if (topK > 0) candidates.length = Math.min(candidates.length, topK)
+      if (topP >= 1) return candidates
+      // top-p counts within what top-k left, as in transformers, where the one follows the other.
+      const base = topK > 0 ? candidates.reduce((total, id) => total + weights[id]!, 0) : sum
+      let mass = 0
+      for (let count = 0; count < candidates.length; count++) {
+        mass += weights[candidates[count]!]!
+        if (mass >= topP * base) return candidates.slice(0, count + 1)
+      }
+      if (floor === 0) return candidates
+    }
+  }
+}
+
+function argmax(logits: Float32Array): number {
+  let best = -1
+  let greatest = Number.NEGATIVE_INFINITY
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id]!
+    if (logit > greatest) {
+      greatest = logit
+      best = id
+    } else if (Number.isNaN(logit)) {
+      throw new RangeError(`the logit of token ${id} is not a number: the weights have diverged`)
+    }
+  }
+  if (best < 0 || greatest === Number.POSITIVE_INFINITY) {
+    throw new RangeError('no finite greatest logit: the weights have diverged')
+  }
+  return best
+}
