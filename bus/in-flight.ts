@@ -62,21 +62,15 @@ export class InFlight {
     this.#slots.set(slotKey(slot.place), slot)
   }
 
-  /** Errors: STAGE_FAILED for a record that was not delivered, or was finished before. */
+  /** Errors: STAGE_FAILED for a record that was not delivered, or was finished before, or for none at all. */
   finish(finished: Finished): void {
-    const slots = finished.consumed.map(place => this.#slots.get(slotKey(place)))
-    for (const [i, slot] of slots.entries()) {
-      const repeated = slot?.item !== undefined || slots.indexOf(slot) !== i
-      if (slot && !repeated) continue
-      const { topic, partition, offset } = finished.consumed[i]!
-      const reason = repeated ? 'that was finished already' : 'that is not in flight'
-      throw new GraspError(
-        'STAGE_FAILED',
-        `a stage finished ${topic}/${partition} offset ${offset}, ${reason}`,
-      )
+    const { consumed } = finished
+    if (consumed.length === 0) throw new GraspError('STAGE_FAILED', 'a stage gave outputs for no record')
+    const item: Item = { finished, slots: consumed.map(place => this.#slotOf(place)) }
+    for (const slot of item.slots) {
+      if (slot.item) throw misplaced(slot.place, 'twice')
+      slot.item = item
     }
-    const item: Item = { finished, slots: slots as Slot[] }
-    for (const slot of item.slots) slot.item = item
   }
 
   /** Takes out what can be committed; undefined when nothing can. */
