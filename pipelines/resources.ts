@@ -6,7 +6,7 @@ import { openEngineProcess } from '../engine/process/proxy.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { createChatJudge } from '../judges/chat.ts'
 import { JUDGE_PROMPT, loadJudgePrompt } from '../judges/chat-prompt.ts'
-import { createLexicalJudge } from '../judges/lexical.ts'
+import { openLexicalJudge } from '../judges/lexical.ts'
 import type { Judge } from '../judges/port.ts'
 import { loadPrompt } from '../prompts/prompt.ts'
 import { createBm25Retriever } from '../retrievers/bm25.ts'
@@ -75,7 +75,7 @@ export function openEngine({ model, rollout }: Config): Promise<Engine> {
 }
 
 export async function openJudge({ judge }: Config): Promise<Judge> {
-  if (judge.kind === 'lexical') return createLexicalJudge(defined(judge))
+  if (judge.kind === 'lexical') return openLexicalJudge(defined(judge))
   const { kind: _, prompt = JUDGE_PROMPT, ...options } = judge
   return createChatJudge({ ...defined(options), prompt: await loadJudgePrompt(prompt) })
 }
