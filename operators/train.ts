@@ -3,7 +3,7 @@ import { deadLetter } from '../bus/dead-letter.ts'
 import { type Delivery, type Output, output, type Place, type Position } from '../bus/port.ts'
 import type { Engine, UpdateOptions } from '../engine/port.ts'
 import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
-import type { Update } from '../schemas/types.ts'
+import type { Slice, Update } from '../schemas/types.ts'
 import { learningRate, type ScheduleOptions } from './learning-rate.ts'
 import { OpenBatch } from './open-batch.ts'
 import { checkSlice, type SliceReader } from './slicing.ts'
@@ -55,6 +55,7 @@ class BatchTrainer {
   #tokens = 0
   #held: Place[] = []
   #dead: Output[] = []
+  #lost: Place[] = []
   #began = performance.now()
 
   constructor(options: TrainOptions) {
@@ -81,26 +82,30 @@ class BatchTrainer {
     this.#held.push(place)
     try {
       if (delivery.error !== undefined) throw delivery.error
-      const slice = delivery.value
-      if (slice.batch.number < this.#version) {
-        throw new GraspError(
-          'RECORD_INVALID',
-          `slice of ${slice.instance} arrived after batch ${slice.batch.number} had been trained on`,
-        )
-      }
-      if (slice.failed === null) checkSlice(slice, this.#options.reader)
-      let batch = this.#open.get(slice.batch.number)
-      if (batch === undefined) {
-        batch = new OpenBatch(slice)
-        this.#open.set(batch.number, batch)
-      }
-      batch.add(delivery)
+      if (delivery.value.batch.number < this.#version) throw late(delivery.value)
+      if (delivery.value.failed === null) checkSlice(delivery.value, this.#options.reader)
+      this.#batchOf(delivery.value).add(delivery)
     } catch (error) {
       if (!isPerRecord(error)) throw error
       this.#dead.push(deadLetter(delivery, { stage: 'training', error }))
-      const batch = this.#open.get(delivery.value?.batch.number ?? this.#version)
-      batch?.lose(place)
+      if (delivery.value === undefined) this.#lose(place)
+      else if (delivery.value.batch.number >= this.#version) this.#batchOf(delivery.value).lose(place)
     }
+  }
+
+  #batchOf(slice: Slice): OpenBatch {
+    const { number } = slice.batch
+    const open = this.#open.get(number) ?? new OpenBatch(slice)
+    this.#open.set(number, open)
+    for (const place of this.#lost.splice(0)) open.lose(place)
+    return open
+  }
+
+  /** An undecodable slice belongs to the batch at hand, or else to the one that comes next. */
+  #lose(place: Place): void {
+    const batch = this.#open.get(this.#version)
+    if (batch === undefined) this.#lost.push(place)
+    else batch.lose(place)
   }
 
   async #accumulate(batch: OpenBatch): Promise<void> {
@@ -163,6 +168,11 @@ class BatchTrainer {
     this.#began = performance.now()
     return step
   }
+}
+
+function late({ instance, batch }: Slice): GraspError {
+  const message = `slice of ${instance} arrived after batch ${batch.number} had been trained on`
+  return new GraspError('RECORD_INVALID', message)
 }
 
 /** The record of a step. */
