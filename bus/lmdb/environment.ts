@@ -88,7 +88,8 @@ function openForReading(root: RootDatabase, { path }: EnvironmentOptions): Envir
 
 function openForWriting(root: RootDatabase, options: EnvironmentOptions): Environment {
   const { path, schemas } = options
-  if (root.getKeysCount({ limit: 1 }) > 0 && !root.doesExist('meta')) throw foreign(path)
+  const names = [...root.getKeys()]
+  if (names.length > 0 && !names.includes('meta')) throw foreign(path)
   // One transaction, so that two processes that start at once agree on what they make.
   return root.transactionSync(() => {
     const meta = root.openDB<unknown, (string | number)[]>({ name: 'meta', encoding: 'json' })

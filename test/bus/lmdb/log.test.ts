@@ -1,0 +1,4 @@
+import { describeLog } from '../conformance.ts'
+import { makeLmdbHarness } from './harness.ts'
+
+describeLog('LMDB', makeLmdbHarness)
