@@ -35,8 +35,7 @@ export async function openResources(config: Config, hooks: Omit<RunHooks, 'signa
     const identity = await configIdentity(config)
     const prompt = await loadPrompt(config.prompt)
     const judge = await openJudge(config)
-    const log = closing(await openRunLog(config))
-    await claimLog(log, config, identity)
+    const log = closing(await openClaimedLog(config, identity))
     const retriever = closing(await openRetriever(config))
     const engine = closing(await openEngine(config))
     const info = await engine.info()
@@ -60,6 +59,18 @@ export function openRunLog(config: Config, options: { readOnly?: boolean } = {})
     partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
     ...options,
   })
+}
+
+/** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
+export async function openClaimedLog(config: Config, identity?: Identity): Promise<Log> {
+  const log = await openRunLog(config)
+  try {
+    await claimLog(log, config, identity ?? (await configIdentity(config)))
+    return log
+  } catch (error) {
+    await log.close()
+    throw error
+  }
 }
 
 export function openEngine({ model, rollout }: Config): Promise<Engine> {
@@ -95,6 +106,12 @@ async function claimLog(log: Log, config: Config, identity: Identity): Promise<v
   }
   const changed = differences(JSON.parse(before) as Identity, identity)
   if (changed.length === 0) return
+  const questions = (await log.topics()).find(({ topic }) => topic === 'questions')
+  if ((questions?.ends ?? []).every(end => end === 0)) {
+    // Nothing came of the earlier try (a data file was wrong, say), so nothing can be mixed.
+    await log.setNote('identity', JSON.stringify(identity))
+    return
+  }
   throw new GraspError(
     'LOG_MISMATCH',
     `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +

@@ -38,9 +38,14 @@ async function contentHash(key: string, file: string): Promise<string> {
   try {
     await pipeline(createReadStream(file), hash)
   } catch (error) {
-    throw new GraspError('CONFIG_INVALID', `${key}: ${file} cannot be read: ${describeError(error)}`, {
-      cause: error,
-    })
+    const code = (error as NodeJS.ErrnoException).code
+    const what =
+      code === 'ENOENT'
+        ? 'there is no such file'
+        : code === 'EISDIR'
+          ? 'is a folder, expected a file'
+          : `cannot be read: ${describeError(error)}`
+    throw new GraspError('CONFIG_INVALID', `${key}: ${file}: ${what}`, { cause: error })
   }
   return `sha256:${hash.digest('hex')}`
 }

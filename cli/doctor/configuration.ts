@@ -1,0 +1,96 @@
+/** Whether a configuration, its model, its data and its folders can be used. */
+import { constants, existsSync } from 'node:fs'
+import { access, stat, statfs } from 'node:fs/promises'
+import { freemem } from 'node:os'
+import { dirname } from 'node:path'
+import { ChatTokenizer } from '../../engine/tokens/chat-tokenizer.ts'
+import { readModelConfig } from '../../engine/weights/model-config.ts'
+import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { Config } from '../../pipelines/config/config.ts'
+import { countItems } from '../../pipelines/data/lampqa.ts'
+import { openJudge, openRetriever } from '../../pipelines/resources.ts'
+import { loadPrompt } from '../../prompts/prompt.ts'
+import { type Check, check, size } from './check.ts'
+
+export async function configurationChecks(load: () => Promise<Config>): Promise<Check[]> {
+  let config: Config | undefined
+  const checks = [
+    await check('configuration', async () => {
+      config = await load()
+      return `run ${config.run}`
+    }),
+  ]
+  if (config === undefined) return checks
+  const { model, data, log, output, prompt } = config
+  const loaded = config
+  checks.push(await check('model', () => describeModel(model.path)))
+  checks.push(await check('tokenizer', () => describeTokenizer(model.path)))
+  for (const split of ['train', 'validation', 'test'] as const) {
+    const file = data[split]
+    if (file !== undefined)
+      checks.push(await check(`data.${split}`, async () => `${await countItems(file)} items in ${file}`))
+  }
+  checks.push(
+    await check('prompt', async () => `${prompt}, sha256 ${(await loadPrompt(prompt)).hash.slice(0, 12)}…`),
+  )
+  checks.push(await check('judge', async () => describeJudge(loaded)))
+  checks.push(await check('retriever', async () => describeRetriever(loaded)))
+  checks.push(await check('log.path', () => describeFolder(log.path)))
+  checks.push(await check('output.path', () => describeFolder(output.path)))
+  return checks
+}
+
+async function describeModel(path: string): Promise<string> {
+  const { config, weights } = await loadModelDirectory(path)
+  const parameters = [...weights.values()].reduce((sum, { data }) => sum + data.length, 0)
+  // Weights, gradient and two moments of the student, weights of the teacher, all f32.
+  const needed = parameters * 4 * 5
+  if (needed > freemem()) {
+    throw new GraspError(
+      'MODEL_UNSUPPORTED',
+      `${path}: training ${parameters} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
+    )
+  }
+  const million = parameters / 1e6
+  return (
+    `${config.architecture}, ${million < 10 ? million.toFixed(2) : million.toFixed(0)} million parameters, ${config.layers} layers of ` +
+    `${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}; training takes about ${size(needed)} and activations`
+  )
+}
+
+async function describeTokenizer(path: string): Promise<string> {
+  const { config, raw } = await readModelConfig(path)
+  const tokenizer = await ChatTokenizer.load(path, raw, config.vocabularySize)
+  const ids = tokenizer.encodeChat([{ role: 'user', content: 'Hello' }])
+  return `loads; a chat of one word has ${ids.length} tokens`
+}
+
+async function describeJudge(config: Config): Promise<string> {
+  const judge = await openJudge(config)
+  return `${config.judge.kind}, hash ${judge.hash.slice(0, 12)}…`
+}
+
+async function describeRetriever(config: Config): Promise<string> {
+  const retriever = await openRetriever(config)
+  await retriever.close()
+  return `${config.retrieval.kind}, top ${config.retrieval.topK}, hash ${retriever.hash.slice(0, 12)}…`
+}
+
+/** The folder, or the nearest one above it that exists, must be writable. */
+async function describeFolder(path: string): Promise<string> {
+  let there = path
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there)
+  if (!(await stat(there)).isDirectory())
+    throw new GraspError('LOG_UNAVAILABLE', `${there} is a file; expected a folder`)
+  try {
+    await access(there, constants.W_OK)
+  } catch {
+    throw new GraspError(
+      'LOG_UNAVAILABLE',
+      `${path}: ${there} is not writable; change its permissions or name another folder`,
+    )
+  }
+  const { bavail, bsize } = await statfs(there)
+  return `${path}${there === path ? '' : ' (will be made)'}, ${size(bavail * bsize)} free`
+}

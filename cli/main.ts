@@ -1,0 +1,31 @@
+/** The command `grasp`. Only what `--help` needs is loaded here; each command brings its own machinery. */
+import { CommanderError } from 'commander'
+import { EXIT } from './exit-code.ts'
+import { createProgram } from './program.ts'
+
+/** Writes out what is buffered: on pipes, writes are asynchronous and `process.exit` would drop them. */
+async function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  if (stream.writableLength > 0) await new Promise(resolve => stream.write('', resolve))
+}
+
+export async function main(argv: readonly string[]): Promise<void> {
+  // `grasp topics tail … | head` closes the pipe: the reader has enough, which is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(EXIT.ok)
+    throw error
+  })
+  let code: number = EXIT.ok
+  const program = createProgram(ended => {
+    code = ended
+  })
+  try {
+    await program.parseAsync(argv)
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    // Commander has said what is wrong; help and version are successes.
+    code = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  }
+  await flushed(process.stdout)
+  await flushed(process.stderr)
+  process.exit(code)
+}

@@ -1,0 +1,197 @@
+/** The commands and their options. What a command does is loaded when it is called. */
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { LOG_LEVELS } from './log-levels.ts'
+import type { CommonOptions, Session } from './session.ts'
+
+const AFTER_HELP = `
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted (\`grasp run\` then goes on).
+Standard output holds the result alone; progress, logs and errors go to standard error.`
+
+const EXAMPLES = `
+Examples:
+  grasp run --config examples/lab/grasp.yaml          the whole method on the synthetic lab
+  grasp run --set training.seed=2 --set run=second    another run of ./grasp.yaml
+  grasp answer "What tea should I try?" --profile posts.txt
+  grasp init                                          a commented configuration to start from`
+
+type Work = (session: Session, options: never, ...args: never[]) => Promise<void>
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
+    throw new InvalidArgumentError('expected a whole number.')
+  return value
+}
+
+function collect(value: string, before: string[] = []): string[] {
+  return [...before, value]
+}
+
+function withOutput(command: Command): Command {
+  return command
+    .option('--json', 'print one JSON document on standard output')
+    .addOption(
+      new Option('--log-level <level>', 'least level of log lines on standard error')
+        .choices(LOG_LEVELS)
+        .default('warn'),
+    )
+}
+
+function withConfig(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'configuration file (default: grasp.yaml)')
+    .option('--set <key=value>', 'change one key of the configuration; may be repeated', collect)
+}
+
+/** `ended` gets the exit code of the command that ran. */
+export function createProgram(ended: (code: number) => void): Command {
+  const program = new Command('grasp')
+  program
+    .description('Keeps a language model personalised while its users keep talking to it (GRASP).')
+    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', AFTER_HELP)
+    .showHelpAfterError('(grasp --help tells more)')
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'error USAGE:')) })
+
+  /** A command whose action is loaded lazily; arguments come before options in its parameters' order. */
+  const add = (parent: Command, usage: string, what: string, load: () => Promise<Work>): Command => {
+    const command = parent.command(usage).description(what).addHelpText('after', AFTER_HELP)
+    return command.action(async (...parameters: unknown[]) => {
+      const args = parameters.slice(0, -2)
+      const options = parameters.at(-2) as CommonOptions
+      const { runCommand } = await import('./session.ts')
+      const work = async (session: Session) => (await load())(session, options as never, ...(args as never[]))
+      ended(await runCommand(options, work))
+    })
+  }
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'run',
+        'run the whole method, or go on with a run that was stopped',
+        async () => (await import('./commands/run.ts')).run,
+      ),
+    ),
+  ).option('--no-progress', 'show no progress')
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'ingest',
+        'only read the data files into the log',
+        async () => (await import('./commands/ingest.ts')).ingestCommand,
+      ),
+    ),
+  ).option('--no-progress', 'show no progress')
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'eval',
+        "judge a policy's answers to held-out questions",
+        async () => (await import('./commands/eval.ts')).evalCommand,
+      ),
+    ),
+  )
+    .option('--policy <which>', 'best, latest, base (untrained), teacher, or a version', 'best')
+    .addOption(
+      new Option('--split <split>', 'which questions').choices(['validation', 'test']).default('test'),
+    )
+    .option('--no-progress', 'show no progress')
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'answer <question>',
+        'answer a question for a user with earlier posts',
+        async () => (await import('./commands/answer.ts')).answerCommand,
+      ),
+    ),
+  )
+    .option('-p, --profile <file>', "the user's posts: JSON, or one a line; - is standard input")
+    .option('--narrative <text>', 'what the user had in mind', '')
+    .option('--category <text>', "the question's category", '')
+    .option('--policy <which>', 'best, latest, base (untrained), or a version', 'best')
+
+  const topics = program
+    .command('topics')
+    .description("look into the run's log")
+    .addHelpText('after', AFTER_HELP)
+  withOutput(
+    withConfig(
+      add(
+        topics,
+        'list',
+        'topics, their records and whether they are complete',
+        async () => (await import('./commands/topics.ts')).listTopics,
+      ),
+    ),
+  )
+  withConfig(
+    add(
+      topics,
+      'tail <topic>',
+      'print records as JSON lines, oldest first',
+      async () => (await import('./commands/topics.ts')).tailTopic,
+    ),
+  )
+    .option('-n, --records <n>', 'how many of the newest records', wholeNumber, 10)
+    .option('--offset <n>', 'start at this offset instead', wholeNumber)
+    .option('--since <time>', 'start at this time instead (ISO 8601)')
+    .option('--partition <n>', 'only this partition', wholeNumber)
+    .option('-f, --follow', 'go on printing what comes, until interrupted')
+    .option('--raw', 'print bytes in base64 instead of their size')
+
+  withOutput(
+    add(
+      program,
+      'describe',
+      'show the stages and the topics between them',
+      async () => (await import('./commands/describe.ts')).describe,
+    ),
+  ).addOption(new Option('--format <format>', 'how').choices(['text', 'json', 'mermaid']).default('text'))
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'export <folder>',
+        'write a policy as a Hugging Face directory',
+        async () => (await import('./commands/export.ts')).exportCommand,
+      ),
+    ),
+  )
+    .option('--policy <which>', 'best, latest, base (untrained), or a version', 'best')
+    .addOption(
+      new Option('--dtype <dtype>', 'number format of the weights').choices(['f32', 'bf16']).default('f32'),
+    )
+
+  withOutput(
+    withConfig(
+      add(
+        program,
+        'doctor',
+        'check this machine, and the configuration where there is one',
+        async () => (await import('./commands/doctor.ts')).doctor,
+      ),
+    ),
+  )
+
+  withOutput(
+    add(
+      program,
+      'init [file]',
+      'write a commented configuration (default: grasp.yaml)',
+      async () => (await import('./commands/init.ts')).init,
+    ),
+  ).option('--force', 'overwrite a file that exists')
+
+  return program
+}

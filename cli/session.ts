@@ -1,0 +1,78 @@
+/** What every command is given, and how it ends: one result on standard output, everything else on standard error. */
+import type { Logger } from 'pino'
+import type { Config } from '../pipelines/config/config.ts'
+import type { RunHooks } from '../pipelines/events.ts'
+import { EXIT, exitCode } from './exit-code.ts'
+import { explain, renderError } from './explain.ts'
+import { onInterrupt } from './interrupt.ts'
+import type { LogLevel } from './log-levels.ts'
+import { createLogger } from './logger.ts'
+import { createProgress, progressMode } from './progress.ts'
+
+/** The options that all commands share, as commander gives them. */
+export interface CommonOptions {
+  readonly config?: string
+  readonly set?: readonly string[]
+  readonly json?: boolean
+  readonly logLevel?: LogLevel
+  readonly progress?: boolean
+}
+
+export interface Session {
+  readonly logger: Logger
+  readonly signal: AbortSignal
+  readonly hooks: RunHooks
+  /** Reads the configuration that the options name. */
+  config(): Promise<Config>
+  /** The command's result: `document` with --json, else `text`. Once. */
+  result(document: unknown, text: string): void
+  /** One record of a stream of results, a line of JSON. */
+  line(document: unknown): void
+  /** One line for the person, on standard error. */
+  say(text: string): void
+  /** Ends the command with a failure although it gave a result. */
+  fail(): void
+}
+
+/** Runs a command to its end and returns the exit code; standard output and error are written by then. */
+export async function runCommand(
+  options: CommonOptions,
+  work: (session: Session) => Promise<void>,
+): Promise<number> {
+  const { stdout, stderr } = process
+  const { logLevel = 'warn', json = false } = options
+  const human = stderr.isTTY === true
+  using progress = createProgress(stderr, progressMode(stderr, options.progress ?? true, process.env))
+  const say = (text: string) => progress.print(`${text}\n`)
+  using interrupt = onInterrupt(say)
+  const logger = createLogger(logLevel, human, text => progress.print(text))
+  const { signal } = interrupt
+  let code: number = EXIT.ok
+  const session: Session = {
+    logger,
+    signal,
+    hooks: { signal, logger, progress: event => progress.event(event) },
+    async config() {
+      const { loadConfig } = await import('../pipelines/config/load.ts')
+      return loadConfig({ file: options.config, set: options.set })
+    },
+    result(document, text) {
+      progress[Symbol.dispose]()
+      stdout.write(json ? `${JSON.stringify(document, null, 2)}\n` : text)
+    },
+    line: document => stdout.write(`${JSON.stringify(document)}\n`),
+    say,
+    fail() {
+      code = EXIT.failure
+    },
+  }
+  try {
+    await work(session)
+  } catch (error) {
+    code = exitCode(error)
+    progress[Symbol.dispose]()
+    if (json) stdout.write(`${JSON.stringify({ error: explain(error) }, null, 2)}\n`)
+    stderr.write(renderError(error, logLevel === 'debug'))
+  }
+  return code
+}

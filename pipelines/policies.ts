@@ -1,0 +1,72 @@
+/** Which trained policies a run has left, and where. */
+import { existsSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { Log } from '../bus/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import type { Policy } from '../schemas/types.ts'
+import type { Config } from './config/config.ts'
+import { openRunLog } from './resources.ts'
+
+/** `base`: the untrained model; `best`: by validation score; `latest`: the newest; or a version's number. */
+export type PolicySelector = 'base' | 'best' | 'latest' | number
+
+export interface ChosenPolicy {
+  /** 0 is the untrained model. */
+  readonly version: number
+  /** A Hugging Face directory. */
+  readonly path: string
+}
+
+/** @throws GraspError CONFIG_INVALID */
+export function parseSelector(text: string): PolicySelector {
+  if (text === 'base' || text === 'best' || text === 'latest') return text
+  if (/^\d+$/.test(text)) return Number(text) === 0 ? 'base' : Number(text)
+  throw new GraspError(
+    'CONFIG_INVALID',
+    `--policy ${text}: expected best, latest, base or a version's number`,
+  )
+}
+
+/** The newest record of each policy version whose checkpoint still exists, ascending by version. */
+export async function keptPolicies(log: Log, config: Config): Promise<Policy[]> {
+  const newest = new Map<number, Policy>()
+  for await (const { value } of log.scan('policies'))
+    if (value !== undefined) newest.set(value.version, value)
+  return [...newest.values()]
+    .map(policy => ({ ...policy, path: present(policy.path, config) }))
+    .filter(({ path }) => existsSync(path))
+    .sort((a, b) => a.version - b.version)
+}
+
+/** Where a checkpoint is now: a run's folder may have been moved since it was written. */
+function present(path: string, config: Config): string {
+  return existsSync(path) ? path : join(config.output.path, 'checkpoints', basename(path))
+}
+
+/** @throws GraspError LOG_UNAVAILABLE where the run has no log, CHECKPOINT_INVALID where it has no such policy. */
+export async function choosePolicy(config: Config, selector: PolicySelector): Promise<ChosenPolicy> {
+  if (selector === 'base') return { version: 0, path: config.model.path }
+  const log = await openRunLog(config, { readOnly: true })
+  try {
+    const policies = await keptPolicies(log, config)
+    const best = policies.filter(policy => policy.best).at(-1)
+    const latest = policies.at(-1)
+    const chosen =
+      selector === 'best'
+        ? (best ?? latest)
+        : selector === 'latest'
+          ? latest
+          : policies.find(({ version }) => version === selector)
+    if (chosen) return { version: chosen.version, path: chosen.path }
+    const kept = policies.map(({ version }) => version).join(', ')
+    const what = typeof selector === 'number' ? `no policy ${selector}` : 'no trained policy yet'
+    const advice =
+      kept === '' ? 'run `grasp run` first, or take the untrained model with --policy base' : `kept: ${kept}`
+    throw new GraspError(
+      'CHECKPOINT_INVALID',
+      `run "${config.run}" has ${what} in ${config.output.path}; ${advice}`,
+    )
+  } finally {
+    await log.close()
+  }
+}
