@@ -5,7 +5,7 @@ import type { Log } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Policy } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
-import { openRunLog } from './resources.ts'
+import { openRunLog } from './run-log.ts'
 
 /** `base`: the untrained model; `best`: by validation score; `latest`: the newest; or a version's number. */
 export type PolicySelector = 'base' | 'best' | 'latest' | number

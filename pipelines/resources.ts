@@ -1,9 +1,6 @@
 /** Builds the heavy objects of a run from its configuration, and takes them down in the right order. */
-import { openLmdbLog } from '../bus/lmdb/log.ts'
-import type { Log } from '../bus/port.ts'
 import type { Engine } from '../engine/port.ts'
 import { openEngineProcess } from '../engine/process/proxy.ts'
-import { GraspError } from '../errors/grasp-error.ts'
 import { createChatJudge } from '../judges/chat.ts'
 import { JUDGE_PROMPT, loadJudgePrompt } from '../judges/chat-prompt.ts'
 import { openLexicalJudge } from '../judges/lexical.ts'
@@ -12,12 +9,12 @@ import { loadPrompt } from '../prompts/prompt.ts'
 import { createBm25Retriever } from '../retrievers/bm25.ts'
 import { loadDenseRetriever } from '../retrievers/dense.ts'
 import type { Retriever } from '../retrievers/port.ts'
-import { TOPICS } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
-import { configIdentity, differences, type Identity, identityHash } from './config/identity.ts'
+import { configIdentity, identityHash } from './config/identity.ts'
 import type { RunContext } from './context.ts'
 import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
+import { openClaimedLog } from './run-log.ts'
 
 export type Resources = Omit<RunContext, 'policies' | 'stop$'> & AsyncDisposable
 
@@ -51,28 +48,6 @@ export async function openResources(config: Config, hooks: Omit<RunHooks, 'signa
   }
 }
 
-export function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
-  const { path, partitions } = config.log
-  return openLmdbLog({
-    path,
-    run: config.run,
-    partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
-    ...options,
-  })
-}
-
-/** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
-export async function openClaimedLog(config: Config, identity?: Identity): Promise<Log> {
-  const log = await openRunLog(config)
-  try {
-    await claimLog(log, config, identity ?? (await configIdentity(config)))
-    return log
-  } catch (error) {
-    await log.close()
-    throw error
-  }
-}
-
 export function openEngine({ model, rollout }: Config): Promise<Engine> {
   const { path, device, threads, tokensPerPass, sequencesPerPass } = model
   return openEngineProcess({
@@ -95,26 +70,4 @@ export async function openRetriever({ retrieval }: Config): Promise<Retriever> {
   if (retrieval.kind === 'bm25') return createBm25Retriever()
   const { model: path, ...options } = retrieval.dense!
   return loadDenseRetriever({ ...defined(options), path })
-}
-
-/** A log holds one run of one configuration: mixing two would make neither of them reproducible. */
-async function claimLog(log: Log, config: Config, identity: Identity): Promise<void> {
-  const before = await log.note('identity')
-  if (before === undefined) {
-    await log.setNote('identity', JSON.stringify(identity))
-    return
-  }
-  const changed = differences(JSON.parse(before) as Identity, identity)
-  if (changed.length === 0) return
-  const questions = (await log.topics()).find(({ topic }) => topic === 'questions')
-  if ((questions?.ends ?? []).every(end => end === 0)) {
-    // Nothing came of the earlier try (a data file was wrong, say), so nothing can be mixed.
-    await log.setNote('identity', JSON.stringify(identity))
-    return
-  }
-  throw new GraspError(
-    'LOG_MISMATCH',
-    `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +
-      'use the old settings to go on with it, or choose another run, log.path and output.path (or remove the folder) to start anew',
-  )
 }

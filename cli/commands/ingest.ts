@@ -3,7 +3,7 @@ import type { Session } from '../session.ts'
 
 export async function ingestCommand(session: Session): Promise<void> {
   const config = await session.config()
-  const { openClaimedLog } = await import('../../pipelines/resources.ts')
+  const { openClaimedLog } = await import('../../pipelines/run-log.ts')
   const { ingest } = await import('../../pipelines/ingest.ts')
   const { logger, progress } = session.hooks
   const log = await openClaimedLog(config)

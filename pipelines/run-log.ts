@@ -1,0 +1,52 @@
+/** The log of a run, as its configuration names it; apart from the models, so that looking into it is quick. */
+import { openLmdbLog } from '../bus/lmdb/log.ts'
+import type { Log } from '../bus/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import { TOPICS } from '../schemas/types.ts'
+import type { Config } from './config/config.ts'
+import { configIdentity, differences, type Identity } from './config/identity.ts'
+
+export function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
+  const { path, partitions } = config.log
+  return openLmdbLog({
+    path,
+    run: config.run,
+    partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
+    ...options,
+  })
+}
+
+/** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
+export async function openClaimedLog(config: Config, identity?: Identity): Promise<Log> {
+  const own = identity ?? (await configIdentity(config))
+  const log = await openRunLog(config)
+  try {
+    await claimLog(log, config, own)
+    return log
+  } catch (error) {
+    await log.close()
+    throw error
+  }
+}
+
+/** A log holds one run of one configuration: mixing two would make neither of them reproducible. */
+async function claimLog(log: Log, config: Config, identity: Identity): Promise<void> {
+  const before = await log.note('identity')
+  if (before === undefined) {
+    await log.setNote('identity', JSON.stringify(identity))
+    return
+  }
+  const changed = differences(JSON.parse(before) as Identity, identity)
+  if (changed.length === 0) return
+  const questions = (await log.topics()).find(({ topic }) => topic === 'questions')
+  if ((questions?.ends ?? []).every(end => end === 0)) {
+    // Nothing came of the earlier try (a data file was wrong, say), so nothing can be mixed.
+    await log.setNote('identity', JSON.stringify(identity))
+    return
+  }
+  throw new GraspError(
+    'LOG_MISMATCH',
+    `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +
+      'use the old settings to go on with it, or choose another run, log.path and output.path (or remove the folder) to start anew',
+  )
+}
