@@ -110,7 +110,12 @@ export interface Scored {
  * `cross-entropy` learns the response itself (pre-training, supervised baselines).
  */
 export type TrainItem =
-  | { readonly loss: 'forward-kl'; readonly prompt: Int32Array; readonly response: Int32Array; readonly teacher: Distributions }
+  | {
+      readonly loss: 'forward-kl'
+      readonly prompt: Int32Array
+      readonly response: Int32Array
+      readonly teacher: Distributions
+    }
   | { readonly loss: 'cross-entropy'; readonly prompt: Int32Array; readonly response: Int32Array }
 
 export interface Accumulated {
@@ -120,7 +125,7 @@ export interface Accumulated {
 }
 
 export interface UpdateOptions {
-  /** Responses accumulated since the last update: the gradient is their mean. */
+  /** Responses accumulated since the last update: the gradient is their mean. 0: the next version has the same weights. */
   readonly responses: number
   readonly learningRate: number
   readonly betas: readonly [number, number]
@@ -147,7 +152,11 @@ export interface Engine {
   /** Ids to text, special tokens left out. */
   decode(ids: Int32Array): Promise<string>
 
-  generate(policy: PolicyReference, prompts: readonly Prompt[], options: SamplingOptions): Promise<Generation[]>
+  generate(
+    policy: PolicyReference,
+    prompts: readonly Prompt[],
+    options: SamplingOptions,
+  ): Promise<Generation[]>
 
   /** The paired distributions of student (a policy version) and teacher over each response. */
   score(items: readonly ScoreItem[], options: ScoreOptions): Promise<Scored[]>

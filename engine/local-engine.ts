@@ -1,0 +1,246 @@
+/**
+ * The engine in this process. Its calls run one after the other; while onnxruntime works, the JavaScript thread
+ * is blocked, so a pipeline keeps its engine in another process (process/proxy.ts).
+ */
+import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { checkIds } from './check-ids.ts'
+import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
+import { Decoder } from './decoding/decoder.ts'
+import { Learner } from './learner/learner.ts'
+import { initialState, type OptimiserState } from './optimiser/adamw.ts'
+import { Policies } from './policies.ts'
+import type {
+  Accumulated,
+  Engine,
+  EngineOptions,
+  Generation,
+  Message,
+  ModelInfo,
+  PolicyReference,
+  Prompt,
+  SamplingOptions,
+  Scored,
+  ScoreItem,
+  ScoreOptions,
+  TrainItem,
+  Updated,
+  UpdateOptions,
+} from './port.ts'
+import { randomStream } from './sampling/random-stream.ts'
+import { score } from './scoring/score.ts'
+import { SerialQueue } from './serial-queue.ts'
+import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
+import { replaceFolder } from './weights/durable.ts'
+import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
+import { weightsHash } from './weights/weights-hash.ts'
+import { writeModel } from './weights/write-model.ts'
+
+/** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
+export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
+  const model = await loadModelDirectory(options.path)
+  const { config, rawConfig } = model
+  const tokenizer = await ChatTokenizer.load(model.path, rawConfig, config.vocabularySize)
+  const decoder = await Decoder.create(config, { ...options, stopTokens: tokenizer.stopTokens })
+  const learner = await Learner.create(config, options)
+  return new LocalEngine(options, model, tokenizer, decoder, learner)
+}
+
+class LocalEngine implements Engine {
+  readonly #options: EngineOptions
+  readonly #model: ModelDirectory
+  readonly #tokenizer: ChatTokenizer
+  readonly #decoder: Decoder
+  readonly #learner: Learner
+  readonly #policies: Policies
+  readonly #queue = new SerialQueue()
+  /** Made at the first step: an engine that only generates needs no moments. */
+  #optimiser: OptimiserState | undefined
+  #closed = false
+
+  constructor(
+    options: EngineOptions,
+    model: ModelDirectory,
+    tokenizer: ChatTokenizer,
+    decoder: Decoder,
+    learner: Learner,
+  ) {
+    this.#options = options
+    this.#model = model
+    this.#tokenizer = tokenizer
+    this.#decoder = decoder
+    this.#learner = learner
+    this.#policies = new Policies(model.config, model.weights, options.keepPolicies)
+    // Taken now, to be compared at the end.
+    this.#policies.hash('teacher')
+  }
+
+  info(): Promise<ModelInfo> {
+    return this.#enqueue(async () => {
+      const { config, weights } = this.#model
+      return {
+        architecture: config.architecture,
+        parameters: [...weights.values()].reduce((sum, tensor) => sum + tensor.size, 0),
+        layers: config.layers,
+        hiddenSize: config.hiddenSize,
+        vocabularySize: config.vocabularySize,
+        contextLength: config.contextLength,
+        stopTokens: this.#tokenizer.stopTokens,
+        weightsHash: this.#policies.hash('teacher'),
+        tokenizerHash: this.#tokenizer.tokenizerHash,
+        templateHash: this.#tokenizer.templateHash,
+        teacherHead: this.#policies.side('teacher').headHash,
+        device: this.#options.device,
+        threads: this.#options.threads,
+      }
+    })
+  }
+
+  // Text needs no model: it does not wait behind the calls that do.
+  async encodeChat(messages: readonly Message[]): Promise<Int32Array> {
+    return this.#tokenizer.encodeChat(messages)
+  }
+
+  async decode(ids: Int32Array): Promise<string> {
+    return this.#tokenizer.decode(ids)
+  }
+
+  generate(
+    policy: PolicyReference,
+    prompts: readonly Prompt[],
+    options: SamplingOptions,
+  ): Promise<Generation[]> {
+    return this.#enqueue(async () => {
+      const weights = this.#policies.get(policy)
+      for (const { key, ids } of prompts) this.#checkIds(`the prompt of ${key}`, ids)
+      const requests = prompts.map(({ key, ids }) => ({
+        key,
+        prompt: ids,
+        random: randomStream({ seed: options.seed, key, policy }),
+      }))
+      return this.#decoder.generate(weights, requests, options)
+    })
+  }
+
+  score(items: readonly ScoreItem[], options: ScoreOptions): Promise<Scored[]> {
+    return this.#enqueue(async () => {
+      items.forEach((item, index) => {
+        this.#checkIds(`student prompt ${index}`, item.studentPrompt)
+        this.#checkIds(`teacher prompt ${index}`, item.teacherPrompt)
+        this.#checkIds(`response ${index}`, item.response)
+      })
+      const student = this.#policies.side(options.policyVersion)
+      return score(this.#learner, student, this.#policies.side('teacher'), items, options)
+    })
+  }
+
+  accumulate(items: readonly TrainItem[]): Promise<Accumulated> {
+    return this.#enqueue(() => {
+      const { newest } = this.#policies
+      const teacher = this.#policies.side('teacher')
+      for (const item of items) {
+        if (item.loss !== 'forward-kl' || item.teacher.encoding !== 'factored') continue
+        if (item.teacher.head === teacher.headHash) continue
+        throw new GraspError(
+          'SLICE_MISMATCH',
+          `a slice was made with the output head ${item.teacher.head}; this engine's teacher has ${teacher.headHash}`,
+        )
+      }
+      return this.#learner.accumulate(this.#policies.get(newest), teacher.head, items)
+    })
+  }
+
+  discard(): Promise<void> {
+    return this.#enqueue(async () => this.#learner.discard())
+  }
+
+  update(options: UpdateOptions): Promise<Updated> {
+    return this.#enqueue(async () => {
+      const weights = this.#policies.get(this.#policies.newest)
+      if (options.responses === 0) {
+        const version = this.#policies.add(weights)
+        return { version, gradientNorm: 0, weightsHash: this.#policies.hash(version) }
+      }
+      this.#optimiser ??= initialState(weights)
+      const updated = this.#learner.update(weights, this.#optimiser, options)
+      const version = this.#policies.add(updated.weights)
+      return { version, gradientNorm: updated.gradientNorm, weightsHash: this.#policies.hash(version) }
+    })
+  }
+
+  policyVersion(): Promise<number> {
+    return this.#enqueue(async () => this.#policies.newest)
+  }
+
+  weightsHash(policy: PolicyReference): Promise<string> {
+    return this.#enqueue(async () => this.#policies.hash(policy))
+  }
+
+  saveCheckpoint(path: string, state: unknown): Promise<void> {
+    return this.#enqueue(() =>
+      saveCheckpoint(path, this.#checkpointModel(), {
+        policyVersion: this.#policies.newest,
+        policies: this.#policies.versions,
+        optimiser: this.#optimiser,
+        state,
+      }),
+    )
+  }
+
+  loadCheckpoint(path: string): Promise<unknown> {
+    return this.#enqueue(async () => {
+      const checkpoint = await loadCheckpoint(path, this.#checkpointModel())
+      this.#policies.restore(checkpoint.policies, checkpoint.policyVersion)
+      this.#optimiser = checkpoint.optimiser
+      this.#learner.discard()
+      return checkpoint.state
+    })
+  }
+
+  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void> {
+    return this.#enqueue(async () => {
+      const weights = this.#policies.get(policy)
+      try {
+        await replaceFolder(path, async folder => {
+          await writeModel(folder, this.#model, weights, dtype)
+        })
+      } catch (cause) {
+        throw new GraspError(
+          'ENGINE_FAILED',
+          `${path} cannot be written: ${describeError(cause)}. Check the folder's permissions and free space.`,
+          { cause },
+        )
+      }
+    })
+  }
+
+  /** @throws GraspError ENGINE_FAILED when the teacher's weights are not what they were at the start. */
+  close(): Promise<void> {
+    return this.#enqueue(async () => {
+      this.#closed = true
+      await this.#decoder.release()
+      await this.#learner.close()
+      const before = this.#policies.hash('teacher')
+      const now = weightsHash(this.#policies.teacher)
+      if (now === before) return
+      throw new GraspError(
+        'ENGINE_FAILED',
+        `the teacher's weights changed while the engine ran (hash ${before} before, ${now} now): results are void`,
+      )
+    })
+  }
+
+  #checkpointModel(): CheckpointModel {
+    return { ...this.#model, teacherHash: this.#policies.hash('teacher') }
+  }
+
+  #checkIds(what: string, ids: Int32Array): void {
+    checkIds(what, ids, this.#model.config.vocabularySize)
+  }
+
+  #enqueue<T>(task: () => Promise<T>): Promise<T> {
+    return this.#queue.run(async () => {
+      if (this.#closed) throw new GraspError('ENGINE_FAILED', 'the engine is closed')
+      return task()
+    })
+  }
+}
