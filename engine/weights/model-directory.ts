@@ -5,6 +5,7 @@ import type { Tensor } from 'onnxruntime-node'
 import { z } from 'zod'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { type Companions, readCompanions } from './companions.ts'
 import { type RawConfig, readModelConfig } from './model-config.ts'
 import { parameterShapes } from './parameter-shapes.ts'
 import { readSafetensors } from './safetensors.ts'
@@ -23,6 +24,7 @@ export interface ModelDirectory {
   readonly config: ModelConfig
   readonly rawConfig: RawConfig
   readonly weights: Weights
+  readonly companions: Companions
 }
 
 /**
@@ -34,7 +36,13 @@ export async function loadModelDirectory(path: string): Promise<ModelDirectory> 
   const loaded = await loadTensors(path)
   for (const name of loaded.keys()) if (DERIVED.test(name)) loaded.delete(name)
   if (config.tiedHead) loaded.delete(HEAD)
-  return { path, config, rawConfig: raw, weights: checkWeights(path, config, loaded) }
+  return {
+    path,
+    config,
+    rawConfig: raw,
+    weights: checkWeights(path, config, loaded),
+    companions: await readCompanions(path),
+  }
 }
 
 async function loadTensors(path: string): Promise<Map<string, Tensor>> {

@@ -1,4 +1,5 @@
 /** Reads and writes safetensors files as f32 tensors on the CPU. */
+import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
@@ -32,8 +33,15 @@ export async function readSafetensors(path: string): Promise<Map<string, Tensor>
   })
 }
 
-/** Writes tensors in the order of their names: the same weights give the same bytes. Flushed to the disk. */
-export async function writeSafetensors(path: string, weights: Weights, options: WriteOptions): Promise<void> {
+/**
+ * Writes tensors in the order of their names: the same weights give the same bytes. Flushed to the disk.
+ * @returns sha256 (hex) of the file.
+ */
+export async function writeSafetensors(
+  path: string,
+  weights: Weights,
+  options: WriteOptions,
+): Promise<string> {
   const names = [...weights.keys()].sort()
   const width = options.dtype === 'f32' ? 4 : 2
   const header: Record<string, unknown> = {}
@@ -51,15 +59,21 @@ export async function writeSafetensors(path: string, weights: Weights, options: 
   const length = new Uint8Array(8)
   new DataView(length.buffer).setBigUint64(0, BigInt(padded.length), true)
 
+  const hash = createHash('sha256')
   const file = await open(path, 'w')
+  const write = async (bytes: Uint8Array) => {
+    hash.update(bytes)
+    await writeAll(file, bytes)
+  }
   try {
-    await writeAll(file, length)
-    await writeAll(file, padded)
+    await write(length)
+    await write(padded)
     for (const name of names) {
       const data = weights.get(name)!.data as Float32Array
-      await writeAll(file, bytesOf(options.dtype === 'f32' ? data : narrowBf16(data)))
+      await write(bytesOf(options.dtype === 'f32' ? data : narrowBf16(data)))
     }
     await file.sync()
+    return hash.digest('hex')
   } finally {
     await file.close()
   }

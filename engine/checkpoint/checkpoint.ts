@@ -1,0 +1,148 @@
+/**
+ * A checkpoint is a Hugging Face directory of the newest policy with what training goes on from beside it:
+ * `optimizer.safetensors` (moments `m.NAME` and `v.NAME`), `policies/VERSION.safetensors` (older versions that
+ * rollouts may still use) and `state.json`. All of it f32, so that a restored run goes on with the same bits.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { isAbsolute, join, relative } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Tensor } from 'onnxruntime-node'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import type { OptimiserState } from '../optimiser/adamw.ts'
+import { recoverFolder, replaceFolder, syncFolder, writeDurably } from '../weights/durable.ts'
+import { loadModelDirectory, type ModelDirectory } from '../weights/model-directory.ts'
+import { readSafetensors, writeSafetensors } from '../weights/safetensors.ts'
+import type { Weights } from '../weights/weights.ts'
+import { weightsHash } from '../weights/weights-hash.ts'
+import { writeModel } from '../weights/write-model.ts'
+import { readState, STATE_FILE, stateJson } from './checkpoint-state.ts'
+
+const OPTIMISER_FILE = 'optimizer.safetensors'
+const POLICIES = 'policies'
+
+export interface Checkpoint {
+  readonly policyVersion: number
+  /** By version; the newest is `policyVersion`. */
+  readonly policies: ReadonlyMap<number, Weights>
+  /** Undefined before the first step. */
+  readonly optimiser: OptimiserState | undefined
+  /** The caller's, JSON. */
+  readonly state: unknown
+}
+
+/** The model that the checkpoint belongs to. */
+export interface CheckpointModel extends Pick<ModelDirectory, 'config' | 'rawConfig' | 'companions'> {
+  readonly teacherHash: string
+}
+
+/** Durable and complete when it returns; before that, `path` is what it was. */
+export async function saveCheckpoint(
+  path: string,
+  model: CheckpointModel,
+  checkpoint: Checkpoint,
+): Promise<void> {
+  const { policyVersion, policies, optimiser } = checkpoint
+  const newest = policies.get(policyVersion)!
+  const kept = [...policies.keys()].filter(version => version !== policyVersion).sort((a, b) => a - b)
+  try {
+    await replaceFolder(path, async folder => {
+      const files = await writeModel(folder, model, newest, 'f32')
+      if (optimiser) {
+        files[OPTIMISER_FILE] = await writeSafetensors(join(folder, OPTIMISER_FILE), moments(optimiser), {
+          dtype: 'f32',
+        })
+      }
+      if (kept.length > 0) await mkdir(join(folder, POLICIES))
+      for (const version of kept) {
+        const file = policyFile(version)
+        files[file] = await writeSafetensors(join(folder, file), policies.get(version)!, { dtype: 'f32' })
+      }
+      if (kept.length > 0) await syncFolder(join(folder, POLICIES))
+      const state = stateJson({
+        policyVersion,
+        weightsHash: weightsHash(newest),
+        teacherHash: model.teacherHash,
+        optimiserSteps: optimiser?.steps ?? 0,
+        keptPolicies: kept,
+        files,
+        state: checkpoint.state,
+      })
+      await writeDurably(join(folder, STATE_FILE), state)
+    })
+  } catch (cause) {
+    throw new GraspError(
+      'ENGINE_FAILED',
+      `checkpoint ${path} cannot be written: ${describeError(cause)}. Check the folder's permissions and free space.`,
+      { cause },
+    )
+  }
+}
+
+/**
+ * Verifies every file against its hash before anything is used.
+ * @throws GraspError CHECKPOINT_INVALID naming the file that is damaged or missing, or what does not fit.
+ */
+export async function loadCheckpoint(path: string, model: CheckpointModel): Promise<Checkpoint> {
+  try {
+    await recoverFolder(path)
+    const state = await readState(path)
+    if (state.teacherHash !== model.teacherHash) {
+      throw new GraspError(
+        'CHECKPOINT_INVALID',
+        `${path} belongs to another model: its teacher's weights have the hash ${state.teacherHash}, ` +
+          `this model's ${model.teacherHash}. Start from the model that the run began with.`,
+      )
+    }
+    for (const [file, hash] of Object.entries(state.files)) await verify(path, file, hash)
+    const policies = new Map<number, Weights>()
+    for (const version of state.keptPolicies) {
+      policies.set(version, await readSafetensors(join(path, policyFile(version))))
+    }
+    policies.set(state.policyVersion, (await loadModelDirectory(path)).weights)
+    const optimiser =
+      OPTIMISER_FILE in state.files
+        ? fromMoments(await readSafetensors(join(path, OPTIMISER_FILE)), state.optimiserSteps)
+        : undefined
+    return { policyVersion: state.policyVersion, policies, optimiser, state: state.state }
+  } catch (cause) {
+    if (cause instanceof GraspError && cause.code === 'CHECKPOINT_INVALID') throw cause
+    throw new GraspError('CHECKPOINT_INVALID', `checkpoint ${path}: ${describeError(cause)}`, { cause })
+  }
+}
+
+function policyFile(version: number): string {
+  return `${POLICIES}/${version}.safetensors`
+}
+
+function moments({ m, v }: OptimiserState): Weights {
+  const all = new Map<string, Tensor>()
+  for (const [name, tensor] of m) all.set(`m.${name}`, tensor)
+  for (const [name, tensor] of v) all.set(`v.${name}`, tensor)
+  return all
+}
+
+function fromMoments(all: Weights, steps: number): OptimiserState {
+  const state: OptimiserState = { steps, m: new Map(), v: new Map() }
+  for (const [name, tensor] of all) state[name[0] as 'm' | 'v'].set(name.slice(2), tensor)
+  return state
+}
+
+async function verify(folder: string, file: string, expected: string): Promise<void> {
+  const path = join(folder, file)
+  const inside = relative(folder, path)
+  if (inside.startsWith('..') || isAbsolute(inside)) {
+    throw new GraspError(
+      'CHECKPOINT_INVALID',
+      `${join(folder, STATE_FILE)} names ${file}, outside its folder`,
+    )
+  }
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
+  if (hash.digest('hex') === expected) return
+  throw new GraspError(
+    'CHECKPOINT_INVALID',
+    `${path} is damaged: its hash is not the one that ${STATE_FILE} names. Use another checkpoint.`,
+  )
+}

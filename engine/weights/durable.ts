@@ -1,0 +1,72 @@
+/** Files and folders that are on the disk when the call returns. */
+import { access, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+export async function writeDurably(path: string, content: Uint8Array | string): Promise<void> {
+  const file = await open(path, 'w')
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Makes a folder's entries (new or renamed files) durable. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/**
+ * Fills a folder aside and renames it into place: `path` is what it was before, or complete. An existing folder
+ * is moved aside first; `recoverFolder` puts it back if the process dies between the two renames.
+ */
+export async function replaceFolder(path: string, fill: (folder: string) => Promise<void>): Promise<void> {
+  await recoverFolder(path)
+  const aside = asideName(path)
+  await rm(aside, { recursive: true, force: true })
+  await mkdir(aside, { recursive: true })
+  try {
+    await fill(aside)
+    await syncFolder(aside)
+    const replaced = replacedName(path)
+    if (await exists(path)) await rename(path, replaced)
+    await rename(aside, path)
+    await syncFolder(dirname(path))
+    await rm(replaced, { recursive: true, force: true })
+  } catch (error) {
+    await rm(aside, { recursive: true, force: true })
+    await recoverFolder(path)
+    throw error
+  }
+}
+
+/** After a death in the middle of a replacement: puts the former folder back, or removes it when it is obsolete. */
+export async function recoverFolder(path: string): Promise<void> {
+  const replaced = replacedName(path)
+  if (!(await exists(replaced))) return
+  if (await exists(path)) await rm(replaced, { recursive: true, force: true })
+  else await rename(replaced, path)
+}
+
+function asideName(path: string): string {
+  return `${path}.writing`
+}
+
+function replacedName(path: string): string {
+  return `${path}.replaced`
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path)
+    return true
+  } catch {
+    return false
+  }
+}
