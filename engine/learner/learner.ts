@@ -9,6 +9,7 @@ import type { LossKind } from '../losses/loss-kind.ts'
 import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
 import { globalNorm } from '../optimiser/global-norm.ts'
 import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
+import type { SessionOptions } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
 import { batchesOf } from './batches.ts'
 import { addEmbeddingGradient, embed } from './embedding.ts'
@@ -18,8 +19,7 @@ import { Layers } from './layers.ts'
 import { gatherRows, scatterRows } from './rows.ts'
 import { concatTargets, lossKindOf, type Target, targetOf } from './target.ts'
 
-export interface LearnerOptions {
-  readonly threads: number
+export interface LearnerOptions extends SessionOptions {
   /** Most tokens, padding included, in one pass through the layers. */
   readonly tokensPerPass: number
 }
