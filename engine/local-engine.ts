@@ -55,7 +55,7 @@ class LocalEngine implements Engine {
   readonly #queue = new SerialQueue()
   /** Made at the first step: an engine that only generates needs no moments. */
   #optimiser: OptimiserState | undefined
-  #closed = false
+  #closing: Promise<void> | undefined
 
   constructor(
     options: EngineOptions,
@@ -215,18 +215,20 @@ class LocalEngine implements Engine {
 
   /** @throws GraspError ENGINE_FAILED when the teacher's weights are not what they were at the start. */
   close(): Promise<void> {
-    return this.#enqueue(async () => {
-      this.#closed = true
-      await this.#decoder.release()
-      await this.#learner.close()
-      const before = this.#policies.hash('teacher')
-      const now = weightsHash(this.#policies.teacher)
-      if (now === before) return
-      throw new GraspError(
-        'ENGINE_FAILED',
-        `the teacher's weights changed while the engine ran (hash ${before} before, ${now} now): results are void`,
-      )
-    })
+    this.#closing ??= this.#queue.run(() => this.#close())
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#decoder.release()
+    await this.#learner.close()
+    const before = this.#policies.hash('teacher')
+    const now = weightsHash(this.#policies.teacher)
+    if (now === before) return
+    throw new GraspError(
+      'ENGINE_FAILED',
+      `the teacher's weights changed while the engine ran (hash ${before} before, ${now} now): results are void`,
+    )
   }
 
   #checkpointModel(): CheckpointModel {
@@ -238,9 +240,7 @@ class LocalEngine implements Engine {
   }
 
   #enqueue<T>(task: () => Promise<T>): Promise<T> {
-    return this.#queue.run(async () => {
-      if (this.#closed) throw new GraspError('ENGINE_FAILED', 'the engine is closed')
-      return task()
-    })
+    if (this.#closing) return Promise.reject(new GraspError('ENGINE_FAILED', 'the engine is closed'))
+    return this.#queue.run(task)
   }
 }

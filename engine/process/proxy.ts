@@ -1,0 +1,118 @@
+/** The engine in a process of its own: the pipeline's thread stays free, and a native crash does not take it along. */
+import type {
+  Accumulated,
+  Engine,
+  EngineOptions,
+  Generation,
+  Message,
+  ModelInfo,
+  PolicyReference,
+  Prompt,
+  SamplingOptions,
+  Scored,
+  ScoreItem,
+  ScoreOptions,
+  TrainItem,
+  Updated,
+  UpdateOptions,
+} from '../port.ts'
+import { EngineChild } from './child.ts'
+import type { Method } from './protocol.ts'
+
+/**
+ * Starts the process and loads the model.
+ * @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED as openLocalEngine; ENGINE_FAILED when the process fails.
+ */
+export async function openEngineProcess(options: EngineOptions): Promise<Engine> {
+  const child = new EngineChild()
+  try {
+    await child.ask({ open: options })
+  } catch (error) {
+    await child.end()
+    throw error
+  }
+  return new EngineProxy(child)
+}
+
+class EngineProxy implements Engine {
+  readonly #child: EngineChild
+  #closing: Promise<void> | undefined
+
+  constructor(child: EngineChild) {
+    this.#child = child
+  }
+
+  info(): Promise<ModelInfo> {
+    return this.#call('info')
+  }
+
+  encodeChat(messages: readonly Message[]): Promise<Int32Array> {
+    return this.#call('encodeChat', messages)
+  }
+
+  decode(ids: Int32Array): Promise<string> {
+    return this.#call('decode', ids)
+  }
+
+  generate(
+    policy: PolicyReference,
+    prompts: readonly Prompt[],
+    options: SamplingOptions,
+  ): Promise<Generation[]> {
+    return this.#call('generate', policy, prompts, options)
+  }
+
+  score(items: readonly ScoreItem[], options: ScoreOptions): Promise<Scored[]> {
+    return this.#call('score', items, options)
+  }
+
+  accumulate(items: readonly TrainItem[]): Promise<Accumulated> {
+    return this.#call('accumulate', items)
+  }
+
+  discard(): Promise<void> {
+    return this.#call('discard')
+  }
+
+  update(options: UpdateOptions): Promise<Updated> {
+    return this.#call('update', options)
+  }
+
+  policyVersion(): Promise<number> {
+    return this.#call('policyVersion')
+  }
+
+  weightsHash(policy: PolicyReference): Promise<string> {
+    return this.#call('weightsHash', policy)
+  }
+
+  saveCheckpoint(path: string, state: unknown): Promise<void> {
+    return this.#call('saveCheckpoint', path, state)
+  }
+
+  loadCheckpoint(path: string): Promise<unknown> {
+    return this.#call('loadCheckpoint', path)
+  }
+
+  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void> {
+    return this.#call('exportPolicy', policy, path, dtype)
+  }
+
+  /** Waits for the calls before it; the process is gone when it returns, whatever happens. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    try {
+      await this.#call('close')
+    } finally {
+      await this.#child.end()
+    }
+  }
+
+  #call<M extends Method>(method: M, ...args: Parameters<Engine[M]>): ReturnType<Engine[M]> {
+    return this.#child.ask({ method, args }) as ReturnType<Engine[M]>
+  }
+}
