@@ -26,6 +26,8 @@ export const INPUT = {
   last: 'last',
   /** [B] int32: tokens of each row in the cache after this pass, less one. */
   lengths: 'lengths',
+  /** [B, S] int64: place of each token in its sequence. */
+  positions: 'positions',
   /** [1] int32: the greatest of the rows' lengths after this pass. */
   total: 'total',
   /** [context, E/2] each */
@@ -53,6 +55,7 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
   const tokens = g.input(INPUT.tokens, 'int32', ['B', 'S'])
   const last = g.input(INPUT.last, 'int32', ['B'])
   const lengths = g.input(INPUT.lengths, 'int32', ['B'])
+  const positions = g.input(INPUT.positions, 'int64', ['B', 'S'])
   const total = g.input(INPUT.total, 'int32', [1])
   const cosines = g.input(INPUT.cosines, 'float32', ['P', E / 2])
   const sines = g.input(INPUT.sines, 'float32', ['P', E / 2])
@@ -71,6 +74,14 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
   const rows = (x: Value, width: number) =>
     g.node('Reshape', [transpose(x), g.node('Concat', [shape_BS, g.ints([width])], { axis: 0 })])
 
+  const rotate = (x: Value, heads: number) =>
+    g.node(
+      'RotaryEmbedding',
+      [x, positions, cosines, sines],
+      { num_heads: heads, rotary_embedding_dim: E },
+      { domain: 'com.microsoft' },
+    )
+
   const flat_N = g.node('Reshape', [tokens, g.ints([-1])])
   let x_ND = g.node('Gather', [EMBEDDING, flat_N], { axis: 0 })
   for (let layer = 0; layer < config.layers; layer++) {
@@ -81,17 +92,15 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
     const attention = g.nodes(
       'GroupQueryAttention',
       [
-        rows(project(weight('self_attn.q_proj'), normed_DN), heads * E),
-        rows(project(weight('self_attn.k_proj'), normed_DN), keyValueHeads * E),
+        rotate(rows(project(weight('self_attn.q_proj'), normed_DN), heads * E), heads),
+        rotate(rows(project(weight('self_attn.k_proj'), normed_DN), keyValueHeads * E), keyValueHeads),
         rows(project(weight('self_attn.v_proj'), normed_DN), keyValueHeads * E),
         g.input(cache.pastKey, 'float32', cacheShape),
         g.input(cache.pastValue, 'float32', cacheShape),
         lengths,
         total,
-        cosines,
-        sines,
       ],
-      { num_heads: heads, kv_num_heads: keyValueHeads, do_rotary: 1, rotary_interleaved: 0 },
+      { num_heads: heads, kv_num_heads: keyValueHeads },
       { domain: 'com.microsoft', outputs: [`attention.${layer}`, cache.presentKey, cache.presentValue] },
     )[0]!
     g.output(cache.presentKey, 'float32', cacheShape)

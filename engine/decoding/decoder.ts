@@ -141,6 +141,7 @@ export class Decoder {
       const fetched = await this.#run(fixed, past, present, tokens, [1, tokens.length], {
         last: Int32Array.of(tokens.length - 1),
         lengths: Int32Array.of(read - 1),
+        positions: Int32Array.from(tokens, (_, i) => start + i),
         total: read,
       })
       logits = fetched[LOGITS]!.data as Float32Array
@@ -162,6 +163,7 @@ export class Decoder {
     const fetched = await this.#run(fixed, past, present, tokens, [count, 1], {
       last: Int32Array.from(tokens, (_, slot) => slot),
       lengths,
+      positions: lengths,
       total: Math.max(...lengths) + 1,
     })
     return fetched[LOGITS]!.data as Float32Array
@@ -173,7 +175,12 @@ export class Decoder {
     present: Feeds,
     tokens: Int32Array,
     dims: readonly number[],
-    at: { readonly last: Int32Array; readonly lengths: Int32Array; readonly total: number },
+    at: {
+      readonly last: Int32Array
+      readonly lengths: Int32Array
+      readonly positions: Int32Array
+      readonly total: number
+    },
   ): Promise<Fetched> {
     const feeds = {
       ...fixed,
@@ -181,6 +188,7 @@ export class Decoder {
       [INPUT.tokens]: new Tensor('int32', tokens, dims),
       [INPUT.last]: new Tensor('int32', at.last, [at.last.length]),
       [INPUT.lengths]: new Tensor('int32', at.lengths, [at.lengths.length]),
+      [INPUT.positions]: new Tensor('int64', BigInt64Array.from(at.positions, BigInt), dims),
       [INPUT.total]: new Tensor('int32', Int32Array.of(at.total), [1]),
     }
     return this.#session.run(feeds, { ...present, [LOGITS]: null })
