@@ -54,17 +54,18 @@ export function runStage<T extends Topic>(
     flow.commit({ seal: options.seals }),
     takeUntil(context.stop$),
     tap(committed => {
-      context.progress({ kind: 'stage', stage, ...add(counts, committed) })
+      add(counts, committed)
+      context.progress({ kind: 'stage', stage, ...counts })
+      context.logger.debug({ stage, ...counts }, 'committed')
     }),
   )
 }
 
-function add(counts: { seen: number; written: number; deadletters: number }, { finished }: Committed) {
+function add(counts: { seen: number; written: number; deadletters: number }, { finished }: Committed): void {
   for (const { consumed, outputs } of finished) {
     const dead = outputs.filter(({ topic }) => topic === 'deadletters').length
     counts.seen += consumed.length
     counts.written += outputs.length - dead
     counts.deadletters += dead
   }
-  return counts
 }

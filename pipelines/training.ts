@@ -87,6 +87,7 @@ export async function training(
       await log.commit({ group: 'training', outputs: [updateOutput(update), ...deadLetters], positions })
       await appendMetrics(context, update)
     }
+    logger.info({ version, loss: update.loss, gradientNorm: update.gradientNorm }, 'update')
     const next = [...state.positions]
     for (const { partition, offset } of positions) next[partition] = offset
     state = { ...state, version, positions: next }

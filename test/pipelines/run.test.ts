@@ -1,0 +1,165 @@
+/** The pipeline from files to policy, by the real command line on a tiny random model. */
+import assert from 'node:assert/strict'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { openLmdbLog } from '../../bus/lmdb/log.ts'
+import type { Records, Topic } from '../../schemas/types.ts'
+import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
+
+let run: TinyRun
+let undisturbed: Awaited<ReturnType<typeof runToEnd>>
+before(async () => {
+  run = await makeTinyRun()
+  await folder('undisturbed')
+  undisturbed = await runToEnd(run, 'undisturbed')
+})
+after(() => run.remove())
+
+function folder(name: string): Promise<string | undefined> {
+  return mkdir(join(run.folder, name), { recursive: true })
+}
+
+async function readTopic<T extends Topic>(where: string, topic: T) {
+  const log = await openLmdbLog({
+    path: join(run.folder, where, '.grasp/tiny/log'),
+    run: 'tiny',
+    readOnly: true,
+  })
+  try {
+    const records: Records[T][] = []
+    for await (const record of log.scan(topic)) records.push(record.value!)
+    return records
+  } finally {
+    await log.close()
+  }
+}
+
+test('a run ends with one update a batch and a result that adds up', async () => {
+  const { instances, updates, scores, kl, policy } = undisturbed
+  assert.deepEqual(instances, { seen: 24, kept: 24 })
+  assert.equal(updates, 6)
+  assert.equal(policy.weightsHash.length, 64)
+  for (const role of ['student', 'teacher', 'grasp']) assert.ok(scores[role] >= 0 && scores[role] <= 1)
+  assert.ok(kl.before > 0 && kl.after > 0)
+  const logged = await readTopic('undisturbed', 'updates')
+  assert.deepEqual(
+    logged.map(update => update.version),
+    [1, 2, 3, 4, 5, 6],
+  )
+  assert.deepEqual(
+    logged.flatMap(update => update.instances).sort(),
+    Array.from({ length: 24 }, (_, i) => `t${i}`).sort(),
+  )
+  const metrics = await readFile(join(run.folder, 'undisturbed/.grasp/tiny/metrics.jsonl'), 'utf8')
+  assert.equal(metrics.trim().split('\n').length, 6)
+})
+
+test('every batch is sampled with the policy that the rule names, and its loss is the KL of its slices', async () => {
+  for (const { batch, policyVersion } of await readTopic('undisturbed', 'rollouts'))
+    assert.equal(policyVersion, batch.number)
+  for (const { loss, kl } of await readTopic('undisturbed', 'updates'))
+    assert.ok(Math.abs(loss - kl) < 1e-5, `${loss} and ${kl}`)
+})
+
+test('the same seed gives the same weights, another seed others', async () => {
+  await folder('again')
+  const again = await runToEnd(run, 'again')
+  assert.equal(again.policy.weightsHash, undisturbed.policy.weightsHash)
+  assert.deepEqual(again.scores, undisturbed.scores)
+  await folder('seed')
+  const other = await runToEnd(run, 'seed', ['training.seed=2'])
+  assert.notEqual(other.policy.weightsHash, undisturbed.policy.weightsHash)
+})
+
+test('a finished run only adds up when it is run again', async () => {
+  const before = await readTopic('undisturbed', 'evaluations')
+  const { seconds: _, ...again } = await runToEnd(run, 'undisturbed')
+  const { seconds: __, ...first } = undisturbed
+  assert.deepEqual(again, first)
+  assert.equal((await readTopic('undisturbed', 'evaluations')).length, before.length)
+})
+
+for (const [name, settings] of [
+  ['strictly on-policy', []],
+  ['with a lag of 2', ['rollout.lag=2']],
+] as const) {
+  test(`kill -9 at several points, ${name}: the next run ends in the same weights`, async () => {
+    const where = `killed ${settings}`
+    await folder(where)
+    const sets = settings.flatMap(setting => ['--set', setting])
+    let expected = undisturbed
+    if (settings.length > 0) {
+      await folder(`whole ${settings}`)
+      expected = await runToEnd(run, `whole ${settings}`, settings)
+      for (const { batch, policyVersion } of await readTopic(`whole ${settings}`, 'rollouts')) {
+        assert.equal(policyVersion, Math.max(0, batch.number - 2))
+      }
+    }
+    for (const sign of [/"stage":"validation"/, /"version":2,.*"update"/, /"version":5,.*"update"/]) {
+      let killed = false
+      const watch = (stderr: string, kill: (signal: NodeJS.Signals) => void) => {
+        if (killed || !sign.test(stderr)) return
+        killed = true
+        kill('SIGKILL')
+      }
+      const outcome = await grasp(['run', '--config', run.config, '--log-level', 'debug', ...sets], {
+        cwd: join(run.folder, where),
+        watch,
+      })
+      assert.equal(outcome.signal, 'SIGKILL', `never saw ${sign} in: ${outcome.stderr}`)
+    }
+    const resumed = await runToEnd(run, where, settings)
+    assert.equal(resumed.policy.weightsHash, expected.policy.weightsHash)
+    assert.deepEqual(resumed.scores, expected.scores)
+    const updates = await readTopic(where, 'updates')
+    assert.deepEqual(
+      updates.map(update => update.version),
+      [1, 2, 3, 4, 5, 6],
+    )
+  })
+}
+
+test('Ctrl-C finishes the step, saves, says so, and the next run ends in the same weights', async () => {
+  await folder('interrupted')
+  let sent = false
+  const watch = (stderr: string, kill: (signal: NodeJS.Signals) => void) => {
+    if (sent || !/"version":2,.*"update"/.test(stderr)) return
+    sent = true
+    kill('SIGINT')
+  }
+  const outcome = await grasp(['run', '--config', run.config, '--log-level', 'info'], {
+    cwd: join(run.folder, 'interrupted'),
+    watch,
+  })
+  assert.equal(outcome.code, 130, outcome.stderr)
+  assert.match(outcome.stderr, /goes on with it/)
+  const resumed = await runToEnd(run, 'interrupted')
+  assert.equal(resumed.policy.weightsHash, undisturbed.policy.weightsHash)
+})
+
+test('two epochs train on every instance twice', async () => {
+  await folder('epochs')
+  const { updates, instances } = await runToEnd(run, 'epochs', ['training.epochs=2'])
+  assert.equal(updates, 12)
+  assert.deepEqual(instances, { seen: 24, kept: 24 })
+})
+
+test('dense slices train like factored ones; top-k says how much it cuts off', async () => {
+  const [factored] = await readTopic('undisturbed', 'updates')
+  await folder('dense')
+  await runToEnd(run, 'dense', ['scoring.encoding=dense', 'scoring.sliceBytes=4096'])
+  const [dense] = await readTopic('dense', 'updates')
+  assert.ok(Math.abs(dense!.loss - factored!.loss) < 1e-5)
+  assert.ok((await readTopic('dense', 'slices')).length > 24, 'slices were not split')
+  await folder('topk')
+  await runToEnd(run, 'topk', ['scoring.encoding=topk', 'scoring.k=32'])
+  for (const { truncation } of await readTopic('topk', 'slices')) assert.ok(truncation! > 0)
+})
+
+test('a log of another configuration is refused, naming what differs', async () => {
+  const args = ['run', '--config', run.config, '--set', 'training.batch=8']
+  const { code, stderr } = await grasp(args, { cwd: join(run.folder, 'undisturbed') })
+  assert.equal(code, 1)
+  assert.match(stderr, /LOG_MISMATCH.*training\.batch was 4 and is 8/)
+})
