@@ -36,7 +36,8 @@ class OwnBytesType extends types.BytesType {
     const start = tap.pos
     if (length < 0 || start + length > tap.buf.length) throw new Error('bytes reach beyond the record')
     tap.pos += length
-    return new Uint8Array(tap.buf.buffer, tap.buf.byteOffset + start, length).slice()
+    const from = tap.buf.byteOffset + start
+    return new Uint8Array(tap.buf.buffer.slice(from, from + length))
   }
 
   _write(tap: Tap, value: unknown): void {

@@ -21,9 +21,13 @@ export interface Codec {
   readonly schemas: ReadonlyMap<Topic, { readonly fingerprint: string; readonly json: string }>
 
   /**
-   * The encoded record behind `reserve` free bytes. Errors: RECORD_INVALID naming topic, field and value.
+   * The encoded record, in the memory that `allocate` gives for its size (its own unless told). Errors:
+   * RECORD_INVALID naming topic, field and value.
    */
-  encode<T extends Topic>(topic: T, value: Records[T], reserve?: number): Uint8Array
+  encode<T extends Topic>(topic: T, value: Records[T], allocate?: (size: number) => Uint8Array): Uint8Array
+
+  /** Whether the record was written with the topic's present schema, so that decoding looks nothing up. */
+  isCurrent(topic: Topic, payload: Uint8Array): boolean
 
   /**
    * Errors: SCHEMA_UNKNOWN for a fingerprint that no schema is known for, or a schema that does not resolve
@@ -74,7 +78,7 @@ export function createCodec(
       [...entries].map(([topic, { fingerprint, json }]) => [topic as Topic, { fingerprint, json }]),
     ),
 
-    encode(topic, value, reserve = 0) {
+    encode(topic, value, allocate = size => new Uint8Array(size)) {
       const { type, header } = entry(topic)
       let end: number
       try {
@@ -82,16 +86,19 @@ export function createCodec(
       } catch (cause) {
         throw invalid(topic, type, value, cause)
       }
-      const bytes = new Uint8Array(reserve + end)
-      bytes.set(scratch.subarray(0, end), reserve)
-      bytes.set(header, reserve)
+      scratch.set(header)
+      const bytes = allocate(end)
+      bytes.set(scratch.subarray(0, end))
       if (scratch.length > SCRATCH_LIMIT) scratch = Buffer.allocUnsafeSlow(64 << 10)
       return bytes
     },
 
+    isCurrent: (topic, payload) => startsWith(payload, entry(topic).header),
+
     decode(topic, payload) {
       const reader = entry(topic)
-      const id = writtenWith(topic, payload)
+      // Nearly every record was written with the present schema.
+      const id = startsWith(payload, reader.header) ? reader.fingerprint : writtenWith(topic, payload)
       let decode = reader.decoders.get(id)
       if (!decode) {
         decode = resolve(topic, reader, id, store)
@@ -119,6 +126,11 @@ function entryOf(schema: AvroNode): Entry {
   const id = fingerprintText(value)
   const decoders = new Map([[id, (body: Buffer): unknown => type.fromBuffer(body)]])
   return { type, fingerprint: id, header, json: JSON.stringify(schema), decoders }
+}
+
+function startsWith(payload: Uint8Array, header: Uint8Array): boolean {
+  for (let i = 0; i < header.length; i++) if (payload[i] !== header[i]) return false
+  return true
 }
 
 /** The fingerprint that the payload names. */

@@ -2,46 +2,53 @@
  * How a record lies in LMDB, under its offset: timestamp (f64, little-endian), length of the key (u32,
  * little-endian), the key in UTF-8, the encoded record.
  */
-const TIMESTAMP = 8
-const HEADER = 12
+const KEY_LENGTH = 8
+const KEY = 12
+/** Smaller entries share memory: lmdb-js looks up the address of each new ArrayBuffer, which costs a call. */
+const SLAB = 256 << 10
 
-export interface Entry {
-  readonly timestamp: number
-  readonly key: string
-  readonly payload: Uint8Array
+let slab = Buffer.allocUnsafeSlow(SLAB)
+let used = 0
+
+/** An entry with its key; `encode` gets a function that makes room for the payload, and fills it. */
+export function writeEntry(key: string, encode: (allocate: (size: number) => Uint8Array) => unknown): Buffer {
+  const keyLength = Buffer.byteLength(key)
+  let entry: Buffer | undefined
+  encode(size => {
+    entry = allocate(KEY + keyLength + size)
+    return entry.subarray(KEY + keyLength)
+  })
+  entry ??= allocate(KEY + keyLength)
+  entry.writeUInt32LE(keyLength, KEY_LENGTH)
+  entry.write(key, KEY)
+  return entry
 }
 
-/** How many bytes to leave free in front of the payload. */
-export function entryRoom(key: Uint8Array): number {
-  return HEADER + key.length
+/** The timestamp follows when the record gets its place. */
+export function stampEntry(entry: Buffer, timestamp: number): void {
+  entry.writeDoubleLE(timestamp, 0)
 }
 
-/** Fills in the room in front of the payload; the timestamp follows when the record gets its place. */
-export function fillEntry(entry: Uint8Array, key: Uint8Array): void {
-  viewOf(entry).setUint32(TIMESTAMP, key.length, true)
-  entry.set(key, HEADER)
+export function timestampOf(entry: Buffer): number {
+  return entry.readDoubleLE(0)
 }
 
-export function stampEntry(entry: Uint8Array, timestamp: number): void {
-  viewOf(entry).setFloat64(0, timestamp, true)
+export function keyOf(entry: Buffer): string {
+  return entry.toString('utf8', KEY, KEY + entry.readUInt32LE(KEY_LENGTH))
 }
 
-export function timestampOf(entry: Uint8Array): number {
-  return viewOf(entry).getFloat64(0, true)
+/** The encoded record, as a view of the entry. */
+export function payloadOf(entry: Buffer): Uint8Array {
+  return entry.subarray(KEY + entry.readUInt32LE(KEY_LENGTH), entry.length)
 }
 
-/** Bytes of the encoded record within an entry of `size` bytes. */
-export function payloadSize(entry: Uint8Array, size: number): number {
-  return size - HEADER - viewOf(entry).getUint32(TIMESTAMP, true)
-}
-
-/** The entry's parts; `payload` is a view of `entry`. */
-export function readEntry(entry: Uint8Array): Entry {
-  const keyLength = viewOf(entry).getUint32(TIMESTAMP, true)
-  const key = Buffer.from(entry.buffer, entry.byteOffset + HEADER, keyLength).toString()
-  return { timestamp: timestampOf(entry), key, payload: entry.subarray(HEADER + keyLength) }
-}
-
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset)
+function allocate(size: number): Buffer {
+  if (size > SLAB >> 2) return Buffer.allocUnsafeSlow(size)
+  if (used + size > SLAB) {
+    slab = Buffer.allocUnsafeSlow(SLAB)
+    used = 0
+  }
+  const entry = slab.subarray(used, used + size)
+  used += size
+  return entry
 }

@@ -15,7 +15,7 @@ import type {
   ReadOptions,
   TopicInfo,
 } from '../port.ts'
-import { entryRoom, fillEntry } from './entry.ts'
+import { writeEntry } from './entry.ts'
 import { type Environment, openEnvironment } from './environment.ts'
 import { logFault } from './faults.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -61,7 +61,7 @@ export async function openLmdbLog(options: LmdbLogOptions): Promise<Log> {
 interface Prepared {
   readonly topic: Topic
   readonly partition: number
-  readonly entry: Uint8Array
+  readonly entry: Buffer
 }
 
 class LmdbLog implements Log {
@@ -220,20 +220,29 @@ class LmdbLog implements Log {
   #prepare(outputs: readonly Output[]): Prepared[] {
     return outputs.map(({ topic, key, value }) => {
       const partition = partitionOf(key, this.#store.partitions(topic))
-      const keyBytes = Buffer.from(key)
-      const entry = this.#codec.encode(topic, value, entryRoom(keyBytes))
-      fillEntry(entry, keyBytes)
+      const entry = writeEntry(key, allocate => this.#codec.encode(topic, value, allocate))
       return { topic, partition, entry }
     })
   }
 
   #appendAll(prepared: readonly Prepared[]): Place[] {
     const now = Date.now()
-    return prepared.map(({ topic, partition, entry }) => ({
-      topic,
-      partition,
-      offset: this.#store.append(topic, partition, entry, now),
-    }))
+    const lanes = new Map<string, { topic: Topic; partition: number; entries: Buffer[] }>()
+    const places = prepared.map(({ topic, partition, entry }) => {
+      const key = `${topic}/${partition}`
+      const lane = lanes.get(key) ?? { topic, partition, entries: [] }
+      lanes.set(key, lane)
+      return { lane, index: lane.entries.push(entry) - 1 }
+    })
+    const first = new Map(
+      [...lanes.values()].map(lane => [
+        lane,
+        this.#store.append(lane.topic, lane.partition, lane.entries, now),
+      ]),
+    )
+    return places.map(({ lane, index }) => {
+      return { topic: lane.topic, partition: lane.partition, offset: first.get(lane)! + index }
+    })
   }
 
   #checkPosition(group: string, position: Position): void {

@@ -7,8 +7,8 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
 import { CreditLedger } from '../credits.ts'
-import { toDelivery } from '../delivery.ts'
 import type { Delivery, Position, ReadOptions } from '../port.ts'
+import { deliver } from './delivery.ts'
 import { logFault } from './faults.ts'
 import type { Store } from './store.ts'
 import type { WakeUp } from './wake-up.ts'
@@ -136,14 +136,17 @@ export class Reader<T extends Topic> {
   #emit(partition: number): number | undefined {
     const { store, codec } = this.#parts
     const offset = this.#cursors[partition]!
-    const entry = store.entry(this.#topic, partition, offset, bytes =>
-      this.#credits.take({ partition, offset }, bytes),
-    )
-    if (!entry) return undefined
+    let size = 0
+    const admit = (bytes: number) => {
+      size = bytes
+      return this.#credits.take({ partition, offset }, bytes)
+    }
+    const delivery = deliver(store, codec, this.#topic, partition, offset, admit)
+    if (!delivery) return undefined
     this.#cursors[partition] = offset + 1
     this.#turn = partition + 1
-    this.#subscriber.next(toDelivery(codec, { topic: this.#topic, partition, offset, ...entry }))
-    return entry.payload.length
+    this.#subscriber.next(delivery)
+    return size
   }
 
   /** Everything there is was emitted: completes when that is all there will be. */

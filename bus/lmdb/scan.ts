@@ -1,8 +1,8 @@
 /** Reading outside any group, to the present end. */
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
-import { toDelivery } from '../delivery.ts'
 import type { Delivery, ScanStart } from '../port.ts'
+import { deliver } from './delivery.ts'
 import type { Store } from './store.ts'
 
 export interface ScanOptions {
@@ -39,8 +39,7 @@ export async function* scanTopic<T extends Topic>(
     const offset = cursor.next++
     if (cursor.next < cursor.end) cursor.time = store.timestamp(topic, cursor.partition, cursor.next)
     else cursors.splice(cursors.indexOf(cursor), 1)
-    const entry = store.entry(topic, cursor.partition, offset)!
-    yield toDelivery(codec, { topic, partition: cursor.partition, offset, ...entry })
+    yield deliver(store, codec, topic, cursor.partition, offset)!
   }
 }
 

@@ -3,7 +3,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { SchemaStore } from '../codec.ts'
 import type { TopicInfo } from '../port.ts'
-import { type Entry, payloadSize, readEntry, stampEntry, timestampOf } from './entry.ts'
+import { stampEntry, timestampOf } from './entry.ts'
 import type { Environment, RecordDatabase } from './environment.ts'
 
 export class Store implements SchemaStore {
@@ -45,42 +45,37 @@ export class Store implements SchemaStore {
   }
 
   /**
-   * Appends within a transaction and gives the offset. Timestamps never fall within a partition, so that
-   * a time can be looked up by halving.
+   * Appends within a transaction and gives the offset of the first. Timestamps never fall within a partition,
+   * so that a time can be looked up by halving.
    */
-  append(topic: Topic, partition: number, entry: Uint8Array, now: number): number {
-    const [offset, last] = this.#end(topic, partition)
+  append(topic: Topic, partition: number, entries: readonly Buffer[], now: number): number {
+    const [first, last] = this.#end(topic, partition)
     const timestamp = Math.max(now, last)
-    stampEntry(entry, timestamp)
     const database = this.#database(topic, partition)
-    // Its typings say void, but it tells whether the key came after all others.
-    const placed: unknown = database.putSync(offset, entry, { append: true })
-    if (placed !== true) {
-      throw new Error(`offset ${offset} of ${topic}/${partition} is taken: the log is damaged`)
+    for (const [i, entry] of entries.entries()) {
+      stampEntry(entry, timestamp)
+      // Its typings say void, but it tells whether the key came after all others.
+      const placed: unknown = database.putSync(first + i, entry, { append: true })
+      if (placed === true) continue
+      throw new Error(`offset ${first + i} of ${topic}/${partition} is taken: the log is damaged`)
     }
-    this.#put(['end', topic, partition], [offset + 1, timestamp])
-    return offset
+    this.#put(['end', topic, partition], [first + entries.length, timestamp])
+    return first
   }
 
-  /**
-   * The entry at an offset below the end, in memory of its own; undefined when `admit`, asked with the size
-   * of the encoded record, refuses it.
-   */
-  entry(
-    topic: Topic,
-    partition: number,
-    offset: number,
-    admit?: (bytes: number) => boolean,
-  ): Entry | undefined {
-    const { buffer, byteOffset, length } = this.#bytes(topic, partition, offset)
-    const shared = new Uint8Array(buffer, byteOffset, length)
-    if (admit && !admit(payloadSize(shared, length))) return undefined
-    // lmdb-js overwrites this memory with the next read.
-    return readEntry(shared.slice())
+  /** The entry at an offset below the end; its memory holds only until the next read of the log. */
+  entry(topic: Topic, partition: number, offset: number): Buffer {
+    const bytes: Uint8Array | undefined = this.#database(topic, partition).getBinaryFast(offset)
+    if (!bytes) {
+      const message = `the log in ${this.path} is damaged: ${topic}/${partition} lacks offset ${offset}`
+      throw new GraspError('LOG_UNAVAILABLE', message)
+    }
+    // Values above 16 MiB come as a plain view.
+    return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   }
 
   timestamp(topic: Topic, partition: number, offset: number): number {
-    return timestampOf(this.#bytes(topic, partition, offset))
+    return timestampOf(this.entry(topic, partition, offset))
   }
 
   position(topic: Topic, group: string, partition: number): number {
@@ -117,15 +112,6 @@ export class Store implements SchemaStore {
   /** Next offset and last timestamp. */
   #end(topic: Topic, partition: number): [number, number] {
     return (this.#get(['end', topic, partition]) as [number, number] | undefined) ?? [0, 0]
-  }
-
-  #bytes(topic: Topic, partition: number, offset: number): Buffer {
-    const bytes = this.#database(topic, partition).getBinaryFast(offset)
-    if (!bytes) {
-      const message = `the log in ${this.path} is damaged: ${topic}/${partition} lacks offset ${offset}`
-      throw new GraspError('LOG_UNAVAILABLE', message)
-    }
-    return bytes
   }
 
   #databases(topic: Topic): readonly RecordDatabase[] {

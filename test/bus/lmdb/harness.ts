@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCodec } from '../../../bus/codec.ts'
-import { entryRoom, fillEntry } from '../../../bus/lmdb/entry.ts'
+import { writeEntry } from '../../../bus/lmdb/entry.ts'
 import { openEnvironment } from '../../../bus/lmdb/environment.ts'
 import { openLmdbLog } from '../../../bus/lmdb/log.ts'
 import { Store } from '../../../bus/lmdb/store.ts'
@@ -36,11 +36,8 @@ function appendRaw(path: string, topic: Topic, key: string, payload: Uint8Array)
     schemas: createCodec().schemas,
   })
   const store = new Store(environment)
-  const keyBytes = Buffer.from(key)
-  const entry = new Uint8Array(entryRoom(keyBytes) + payload.length)
-  fillEntry(entry, keyBytes)
-  entry.set(payload, entryRoom(keyBytes))
+  const entry = writeEntry(key, allocate => allocate(payload.length).set(payload))
   environment.root.transactionSync(() =>
-    store.append(topic, partitionOf(key, store.partitions(topic)), entry, Date.now()),
+    store.append(topic, partitionOf(key, store.partitions(topic)), [entry], Date.now()),
   )
 }
