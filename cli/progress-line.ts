@@ -32,7 +32,7 @@ function parts(state: ProgressState, now: number): Part[] {
     if (!evaluation) {
       add(6, `loss ${short(update.loss)}`)
       add(7, `KL ${short(update.kl)}`)
-      add(4, `${short(state.tokensPerSecond ?? 0)} tokens/s`)
+      if (state.tokensPerSecond !== undefined) add(4, `${short(state.tokensPerSecond)} tokens/s`)
     }
   }
   for (const { stage, seen, total } of stages.values()) {

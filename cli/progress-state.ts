@@ -47,6 +47,8 @@ export function advance(state: ProgressState, event: ProgressEvent, now: number)
     case 'validation':
       return { ...state, validation: { seen: event.seen, kept: event.kept } }
     case 'update': {
+      // The first update of a process has waited for all that came before training: it tells no pace.
+      if (state.update === undefined) return { ...state, update: event }
       const perSecond = event.seconds > 0 ? event.tokens / event.seconds : 0
       return {
         ...state,

@@ -6,6 +6,7 @@ export async function ingestCommand(session: Session): Promise<void> {
   const { openClaimedLog } = await import('../../pipelines/run-log.ts')
   const { ingest } = await import('../../pipelines/ingest.ts')
   const { logger, progress } = session.hooks
+  progress({ kind: 'phase', name: 'reading data' })
   const log = await openClaimedLog(config)
   try {
     const ingested = await ingest({ config, log, logger, progress }, session.signal)

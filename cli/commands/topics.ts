@@ -8,11 +8,14 @@ import { recordDocument } from '../record-document.ts'
 import type { Session } from '../session.ts'
 import { table } from '../table.ts'
 
+/** In the order of the pipeline, dead letters last. */
+const ORDER: readonly Topic[] = [...TOPOLOGY.flatMap(({ writes }) => writes), 'deadletters']
+
 export async function listTopics(session: Session): Promise<void> {
   const config = await session.config()
   const log = await openRunLog(config, { readOnly: true })
   try {
-    const topics = await log.topics()
+    const topics = (await log.topics()).sort((a, b) => ORDER.indexOf(a.topic) - ORDER.indexOf(b.topic))
     const records = (info: TopicInfo) => info.ends.reduce((sum, end) => sum + end, 0)
     const rows = topics.map(info => [
       info.topic,

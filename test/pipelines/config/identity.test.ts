@@ -53,6 +53,9 @@ describe('configuration identity', () => {
   })
 
   test('a file that is not there is named with its key', async () => {
-    await assert.rejects(configHash(load('data.train=gone.json')), /data\.train: .*gone\.json: there is no such file/)
+    await assert.rejects(
+      configHash(load('data.train=gone.json')),
+      /data\.train: .*gone\.json: there is no such file/,
+    )
   })
 })

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { onInterrupt } from '../../cli/interrupt.ts'
+
+/** A signal as Node hands it to listeners, without the process's default end. */
+const press = (name: 'SIGINT' | 'SIGTERM' = 'SIGINT') => process.emit(name, name)
+
+describe('onInterrupt', () => {
+  test('the first asks to stop, the second leaves with 130', t => {
+    let now = 0
+    t.mock.method(performance, 'now', () => now)
+    const told: string[] = []
+    const left: number[] = []
+    using interrupt = onInterrupt(
+      line => told.push(line),
+      code => left.push(code),
+    )
+    assert.equal(interrupt.signal.aborted, false)
+    press()
+    assert.equal(interrupt.signal.aborted, true)
+    assert.match(told[0] ?? '', /stopping after this step .*once more stops at once/)
+    assert.deepEqual(left, [])
+    now = 1000
+    press('SIGTERM')
+    assert.deepEqual(left, [130])
+  })
+
+  test('what npm forwards of one press is not a second', t => {
+    let now = 0
+    t.mock.method(performance, 'now', () => now)
+    const left: number[] = []
+    using interrupt = onInterrupt(
+      () => {},
+      code => left.push(code),
+    )
+    press()
+    now = 20
+    press()
+    assert.equal(interrupt.signal.aborted, true)
+    assert.deepEqual(left, [])
+  })
+
+  test('afterwards signals are no longer caught', () => {
+    const before = process.listenerCount('SIGINT')
+    const interrupt = onInterrupt(
+      () => {},
+      () => {},
+    )
+    assert.equal(process.listenerCount('SIGINT'), before + 1)
+    interrupt[Symbol.dispose]()
+    assert.equal(process.listenerCount('SIGINT'), before)
+  })
+})
