@@ -9,6 +9,7 @@ import { initialState } from '../engine/optimiser/adamw.ts'
 import type { TrainItem } from '../engine/port.ts'
 import { parameterShapes } from '../engine/weights/parameter-shapes.ts'
 import type { Weights } from '../engine/weights/weights.ts'
+import { weightsHash } from '../engine/weights/weights-hash.ts'
 
 const shared = {
   architecture: 'llama',
@@ -110,4 +111,5 @@ for (let step = 0; step < steps; step++) {
       `${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`,
   )
 }
+console.log(`weights ${weightsHash(weights).slice(0, 16)}`)
 await learner.close()

@@ -11,7 +11,7 @@ import type { GradientSums } from './gradient-sums.ts'
 import { logitsGraph, lossGraph, normGraph, numbersGraph } from './head-graphs.ts'
 import type { Target } from './target.ts'
 
-/** Most elements of a chunk's [tokens, V]. */
+/** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
 const CHUNK_ELEMENTS = 2 ** 22
 
 export const FINAL_NORM = 'model.norm.weight'
@@ -46,10 +46,15 @@ export class Head {
   readonly #sessions = new Map<string, Promise<Session>>()
   readonly #chunk: number
 
-  constructor(config: ModelConfig, options: SessionOptions) {
+  /** @param chunk most tokens in one pass */
+  constructor(
+    config: ModelConfig,
+    options: SessionOptions,
+    chunk: number = Math.max(1, Math.floor(CHUNK_ELEMENTS / config.vocabularySize)),
+  ) {
     this.#config = config
     this.#options = options
-    this.#chunk = Math.max(1, Math.floor(CHUNK_ELEMENTS / config.vocabularySize))
+    this.#chunk = chunk
   }
 
   /** The final norm of rows [N, D]. */

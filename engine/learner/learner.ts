@@ -22,6 +22,8 @@ import { concatTargets, lossKindOf, type Target, targetOf } from './target.ts'
 export interface LearnerOptions extends SessionOptions {
   /** Most tokens, padding included, in one pass through the layers. */
   readonly tokensPerPass: number
+  /** Most tokens in one pass through the output head; by default from the vocabulary's size. */
+  readonly chunkTokens?: number
 }
 
 /** Rows `from` to `from + count − 1` of a sequence are wanted. */
@@ -54,7 +56,7 @@ export class Learner {
     this.#config = config
     this.#options = options
     this.#layers = layers
-    this.#head = new Head(config, options)
+    this.#head = new Head(config, options, options.chunkTokens)
   }
 
   static async create(config: ModelConfig, options: LearnerOptions): Promise<Learner> {
