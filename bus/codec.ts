@@ -42,13 +42,15 @@ const HEADER = 10
 /** Larger scratch buffers are not kept. */
 const SCRATCH_LIMIT = 16 << 20
 
+type Resolver = ReturnType<Type['createResolver']>
+
 interface Entry {
   readonly type: Type
   readonly fingerprint: string
   readonly header: Uint8Array
   readonly json: string
   /** Decoders by the writer's fingerprint. */
-  readonly decoders: Map<string, (body: Buffer) => unknown>
+  readonly decoders: Map<string, (payload: Buffer) => unknown>
 }
 
 export function createCodec(
@@ -104,9 +106,11 @@ export function createCodec(
         decode = resolve(topic, reader, id, store)
         reader.decoders.set(id, decode)
       }
-      const body = Buffer.from(payload.buffer, payload.byteOffset + HEADER, payload.length - HEADER)
+      const bytes = Buffer.isBuffer(payload)
+        ? payload
+        : Buffer.from(payload.buffer, payload.byteOffset, payload.length)
       try {
-        return decode(body) as Records[typeof topic]
+        return decode(bytes) as Records[typeof topic]
       } catch (cause) {
         throw new GraspError('RECORD_UNDECODABLE', `damaged record of ${topic}: ${describeError(cause)}`, {
           cause,
@@ -124,7 +128,7 @@ function entryOf(schema: AvroNode): Entry {
   header[1] = MARKER_1
   new DataView(header.buffer).setBigUint64(2, value, true)
   const id = fingerprintText(value)
-  const decoders = new Map([[id, (body: Buffer): unknown => type.fromBuffer(body)]])
+  const decoders = new Map([[id, (payload: Buffer): unknown => decodeBody(type, payload)]])
   return { type, fingerprint: id, header, json: JSON.stringify(schema), decoders }
 }
 
@@ -147,7 +151,7 @@ function writtenWith(topic: string, payload: Uint8Array): string {
   return fingerprintText(view.getBigUint64(2, true))
 }
 
-function resolve(topic: string, reader: Entry, id: string, store: SchemaStore): (body: Buffer) => unknown {
+function resolve(topic: string, reader: Entry, id: string, store: SchemaStore): (payload: Buffer) => unknown {
   const json = store.get(id)
   if (json === undefined) {
     throw new GraspError(
@@ -159,7 +163,7 @@ function resolve(topic: string, reader: Entry, id: string, store: SchemaStore): 
   try {
     const writer = avroType(JSON.parse(json) as AvroNode)
     const resolver = reader.type.createResolver(writer)
-    return body => reader.type.fromBuffer(body, resolver)
+    return payload => decodeBody(reader.type, payload, resolver)
   } catch (cause) {
     throw new GraspError(
       'SCHEMA_UNKNOWN',
@@ -168,6 +172,12 @@ function resolve(topic: string, reader: Entry, id: string, store: SchemaStore): 
       { cause },
     )
   }
+}
+
+function decodeBody(type: Type, payload: Buffer, resolver?: Resolver): unknown {
+  const { value, offset } = type.decode(payload, HEADER, resolver)
+  if (offset === payload.length) return value
+  throw new Error(offset < 0 ? 'it ends too early' : `${payload.length - offset} bytes follow its end`)
 }
 
 function invalid(topic: string, type: Type, value: unknown, cause: unknown): GraspError {

@@ -2,10 +2,8 @@
  * What keeps a reader from running ahead of its stage. Every record that is handed out takes credits, in
  * records and in bytes, and gives them back when a commit covers its offset. When a record does not fit,
  * reading stops until half of the credits are back, so that a stage at its limit is fed in batches instead
- * of one record at a time. With nothing in flight one record is always let through, however large.
- *
- * A stage that gathers n deliveries before it finishes any needs credits for 2n records (and their bytes), or
- * it starves itself.
+ * of one record at a time. `atLeast` records are always let through, however large: a stage that gathers n
+ * deliveries before it finishes any asks for n, or it could starve itself.
  */
 import type { Credits, Place } from './port.ts'
 
@@ -23,16 +21,20 @@ export class CreditCounter {
     return { records: this.#records, bytes: this.#bytes }
   }
 
-  /** True while reading waits for half of the credits. */
-  get refilling(): boolean {
-    return this.#refilling
+  /** False while reading waits for half of the credits. */
+  get open(): boolean {
+    return !this.#refilling || this.#isNeeded
+  }
+
+  get #isNeeded(): boolean {
+    return this.#records < (this.limit.atLeast ?? 1)
   }
 
   /** Takes credits for one record, or refuses and waits for a refill. */
   take(bytes: number): boolean {
-    if (this.#refilling) return false
+    if (!this.open) return false
     const fits = this.#records + 1 <= this.limit.records && this.#bytes + bytes <= this.limit.bytes
-    if (!fits && this.#records > 0) {
+    if (!fits && !this.#isNeeded) {
       this.#refilling = true
       return false
     }
@@ -65,7 +67,7 @@ export class CreditLedger {
 
   /** False while nothing can be taken. */
   get open(): boolean {
-    return !this.#counter.refilling
+    return this.#counter.open
   }
 
   take(place: Pick<Place, 'partition' | 'offset'>, bytes: number): boolean {

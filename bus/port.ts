@@ -46,10 +46,12 @@ export type Delivery<T extends Topic = Topic> =
   | (LogRecord<T> & { readonly error?: undefined })
   | (Envelope<T> & { readonly value?: undefined; readonly error: GraspError })
 
-/** How much may be in flight between `read` and `commit`. At least one record is always let through. */
+/** How much may be in flight between `read` and `commit`. */
 export interface Credits {
   readonly records: number
   readonly bytes: number
+  /** As many records are always let through, however large: what a stage gathers before it finishes any. 1 unless told. */
+  readonly atLeast?: number
 }
 
 export interface ReadOptions {

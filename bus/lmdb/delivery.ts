@@ -1,7 +1,7 @@
 import { isPerRecord } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
-import type { Delivery } from '../port.ts'
+import type { Delivery, Place } from '../port.ts'
 import { keyOf, payloadOf, timestampOf } from './entry.ts'
 import type { Store } from './store.ts'
 
@@ -18,11 +18,11 @@ export function deliver<T extends Topic>(
   topic: T,
   partition: number,
   offset: number,
-  admit?: (bytes: number) => boolean,
+  admit?: (place: Place, bytes: number) => boolean,
 ): Delivery<T> | undefined {
   const entry = store.entry(topic, partition, offset)
   const encoded = payloadOf(entry)
-  if (admit && !admit(encoded.length)) return undefined
+  if (admit && !admit({ topic, partition, offset }, encoded.length)) return undefined
   const key = keyOf(entry)
   const timestamp = timestampOf(entry)
   // Looking a schema up is a read, which overwrites the entry.

@@ -7,7 +7,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
 import { CreditLedger } from '../credits.ts'
-import type { Delivery, Position, ReadOptions } from '../port.ts'
+import type { Delivery, Place, Position, ReadOptions } from '../port.ts'
 import { deliver } from './delivery.ts'
 import { logFault } from './faults.ts'
 import type { Store } from './store.ts'
@@ -35,6 +35,8 @@ export class Reader<T extends Topic> {
   readonly #stops: number[]
   readonly #released: Subscription | undefined
   #turn = 0
+  /** Of the record looked at last, encoded. */
+  #size = 0
   #scheduled: NodeJS.Immediate | undefined
   #cancelSleep: (() => void) | undefined
   #closed = false
@@ -136,17 +138,17 @@ export class Reader<T extends Topic> {
   #emit(partition: number): number | undefined {
     const { store, codec } = this.#parts
     const offset = this.#cursors[partition]!
-    let size = 0
-    const admit = (bytes: number) => {
-      size = bytes
-      return this.#credits.take({ partition, offset }, bytes)
-    }
-    const delivery = deliver(store, codec, this.#topic, partition, offset, admit)
+    const delivery = deliver(store, codec, this.#topic, partition, offset, this.#admit)
     if (!delivery) return undefined
     this.#cursors[partition] = offset + 1
     this.#turn = partition + 1
     this.#subscriber.next(delivery)
-    return size
+    return this.#size
+  }
+
+  readonly #admit = (place: Place, bytes: number): boolean => {
+    this.#size = bytes
+    return this.#credits.take(place, bytes)
   }
 
   /** Everything there is was emitted: completes when that is all there will be. */
