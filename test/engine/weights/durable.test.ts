@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { recoverFolder, replaceFolder } from '../../../engine/weights/durable.ts'
+
+let parent: string
+let path: string
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'grasp-durable-'))
+  path = join(parent, 'target')
+})
+afterEach(() => rm(parent, { recursive: true }))
+
+const fillWith = (text: string) => (folder: string) => writeFile(join(folder, 'file'), text)
+const content = () => readFile(join(path, 'file'), 'utf8')
+
+test('a folder is made, and replaced, leaving nothing beside it', async () => {
+  await replaceFolder(path, fillWith('one'))
+  await writeFile(join(path, 'old file'), '')
+  await replaceFolder(path, fillWith('two'))
+  assert.equal(await content(), 'two')
+  assert.deepEqual(await readdir(path), ['file'])
+  assert.deepEqual(await readdir(parent), ['target'])
+})
+
+test('a failure while filling leaves the former folder as it was', async () => {
+  await replaceFolder(path, fillWith('one'))
+  const failing = replaceFolder(path, async folder => {
+    await fillWith('half')(folder)
+    throw new Error('disk full')
+  })
+  await assert.rejects(failing, /disk full/)
+  assert.equal(await content(), 'one')
+  assert.deepEqual(await readdir(parent), ['target'])
+})
+
+test('what a killed writer left is cleared away', async () => {
+  await mkdir(`${path}.writing`)
+  await writeFile(join(`${path}.writing`, 'half'), '')
+  await replaceFolder(path, fillWith('one'))
+  assert.deepEqual(await readdir(path), ['file'])
+})
+
+test('a death between the two renames is undone', async () => {
+  await replaceFolder(path, fillWith('one'))
+  await rename(path, `${path}.replaced`)
+  await recoverFolder(path)
+  assert.equal(await content(), 'one')
+  await mkdir(`${path}.replaced`)
+  await recoverFolder(path)
+  assert.deepEqual(await readdir(parent), ['target'])
+})
