@@ -17,7 +17,13 @@ export interface TrainOptions {
   readonly microbatch: number
   /** The policy version to go on from: batches before it are already in the weights. */
   readonly version: number
-  /** Gives back the credits of slices whose bytes are no longer held. */
+  /** Updates that rollouts may be ahead: slices of so many batches more may arrive before they can be used. */
+  readonly lag: number
+  /**
+   * Gives back credits. Slices of the batches that the rollout rule lets be in flight need none, since the rule
+   * bounds them and the trainer could otherwise wait for a slice that its own credits keep out. Later slices
+   * (a replay reads far ahead) hold theirs until their turn.
+   */
   readonly release: (places: readonly Place[]) => void
   /** Commits, validates, saves: no further update is begun before it resolves. */
   readonly settle: (step: Step) => Promise<void>
@@ -53,7 +59,7 @@ class BatchTrainer {
   #lossSum = 0
   #responses = 0
   #tokens = 0
-  #held: Place[] = []
+  #ahead: { place: Place; batch: number }[] = []
   #dead: Output[] = []
   #lost: Place[] = []
   #began = performance.now()
@@ -79,7 +85,8 @@ class BatchTrainer {
 
   #admit(delivery: Delivery<'slices'>): void {
     const place = { topic: delivery.topic, partition: delivery.partition, offset: delivery.offset }
-    this.#held.push(place)
+    this.#ahead.push({ place, batch: delivery.value?.batch.number ?? this.#version })
+    this.#release()
     try {
       if (delivery.error !== undefined) throw delivery.error
       if (delivery.value.batch.number < this.#version) throw late(delivery.value)
@@ -108,8 +115,18 @@ class BatchTrainer {
     else batch.lose(place)
   }
 
+  /** Gives back the credits of what is within the lag. */
+  #release(): void {
+    const { lag, release } = this.#options
+    const within = ({ batch }: { batch: number }) => batch <= this.#version + lag
+    const places = this.#ahead.filter(within).map(({ place }) => place)
+    if (places.length === 0) return
+    this.#ahead = this.#ahead.filter(entry => !within(entry))
+    release(places)
+  }
+
   async #accumulate(batch: OpenBatch): Promise<void> {
-    const { engine, microbatch, release } = this.#options
+    const { engine, microbatch } = this.#options
     while (this.#taken < batch.size && batch.has(this.#taken, this.#taken + microbatch)) {
       const items = batch.take(this.#taken, this.#taken + microbatch)
       this.#taken = Math.min(batch.size, this.#taken + microbatch)
@@ -119,8 +136,6 @@ class BatchTrainer {
         this.#responses += items.length
         this.#tokens += tokens
       }
-      release(this.#held)
-      this.#held = []
     }
   }
 
@@ -160,6 +175,7 @@ class BatchTrainer {
     }
     this.#open.delete(batch.number)
     this.#version = version
+    this.#release()
     this.#taken = 0
     this.#lossSum = 0
     this.#responses = 0

@@ -9,7 +9,7 @@ import type { RunContext } from './context.ts'
 import type { StageName } from './topology.ts'
 
 export interface StageOptions {
-  /** Records that the operator holds at once: the credits never go below it. */
+  /** Records that the operator gathers before it finishes any. */
   readonly atLeast?: number
   /** Start here instead of at the group's committed positions: offset by partition. */
   readonly from?: ReadonlyMap<number, number>
@@ -22,8 +22,7 @@ export function openStage<T extends Topic>(
   topic: T,
   { atLeast = 1, from }: StageOptions = {},
 ): Flow<T> {
-  const records = Math.max(config.credits.records, atLeast)
-  const credits = { records, bytes: config.credits.bytes }
+  const credits = { ...config.credits, atLeast }
   return openFlow(log, topic, { stage, group: stage, credits, until: 'sealed', ...(from && { from }) })
 }
 

@@ -116,10 +116,7 @@ export async function training(
     return true
   }
 
-  const stage = openStage(context, 'training', 'slices', {
-    from: new Map(restored.positions.entries()),
-    atLeast: config.training.batch * (config.rollout.lag + 1),
-  })
+  const stage = openStage(context, 'training', 'slices', { from: new Map(restored.positions.entries()) })
   const { betas, epsilon, weightDecay, clip, learningRate, schedule, warmup, totalUpdates } = config.training
   const updates$ = stage.deliveries$.pipe(
     takeUntil(stop$),
@@ -132,7 +129,8 @@ export async function training(
       },
       schedule: { learningRate, schedule, warmup, totalUpdates: totalUpdates ?? null },
       optimiser: { betas, epsilon, weightDecay, clip: clip === 0 ? Number.POSITIVE_INFINITY : clip },
-      microbatch: config.training.batch,
+      microbatch: config.training.microbatch,
+      lag: config.rollout.lag,
       version: restored.version,
       release: stage.release,
       settle,

@@ -173,6 +173,9 @@ const training = section('The optimiser: AdamW over all parameters.', {
   seed: count(0).default(1).describe('Fixes the order of instances and every sampled token.'),
   epochs: count(1).default(1).describe('Passes over the kept questions.'),
   batch: count(1).default(16).describe('Responses of one update.'),
+  microbatch: count(1)
+    .default(16)
+    .describe('Responses whose gradient is accumulated in one call; smaller ones hold less memory.'),
   learningRate: positive().max(1).default(1e-5).describe('Peak learning rate.'),
   schedule: z
     .enum(['constant', 'linear', 'cosine'])

@@ -84,6 +84,7 @@ async function run(deliveries: readonly Delivery<'slices'>[], microbatch = 4, ve
         schedule: { schedule: 'constant', learningRate: 1e-3, warmup: 0, totalUpdates: null },
         optimiser: { betas: [0.9, 0.999], epsilon: 1e-8, weightDecay: 0.01, clip: 1 },
         microbatch,
+        lag: 0,
         version,
         release: places => released.push(...places),
         settle: async step => {
@@ -133,6 +134,18 @@ test('1, 2 or 4 microbatches of unequal lengths give the same step', async () =>
     const relative = Math.abs(other.updates[0]!.gradientNorm / one.updates[0]!.gradientNorm - 1)
     assert.ok(relative < 1e-4, `gradient norms differ by ${relative}`)
   }
+})
+
+test('slices of the batch at hand give their credits back at once, later ones when their batch comes', async () => {
+  const later = slices.map(slice => ({ ...slice, batch: { ...slice.batch, number: 1 } }))
+  const { released } = await run(deliver([...later, ...slices.slice(0, -1)]))
+  assert.deepEqual(
+    released.map(({ offset }) => offset),
+    Array.from({ length: slices.length - 1 }, (_, i) => later.length + i),
+  )
+  const all = await run(deliver([...later, ...slices]))
+  assert.equal(all.released.length, 2 * slices.length)
+  assert.equal(all.updates.length, 2)
 })
 
 test('an unfinished batch makes no update', async () => {
