@@ -53,6 +53,8 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
     if (delivery.error === undefined) return true
     const outputs = [deadLetter(delivery, { stage, error: delivery.error })]
     inFlight.finish({ consumed: [delivery], outputs })
+    // The stage never sees it, so it must not count towards what the stage gathers.
+    released$.next([delivery])
     nudge()
     return false
   }
