@@ -10,6 +10,7 @@ describe('a verdict is found', () => {
     ['in a code fence', '```json\n{"match_score": 0}\n```', 0],
     ['in prose', 'Here is my verdict: {"match_score": 1}. Good luck {you}!', 1],
     ['in a fence in prose', 'Sure.\n```\n{\n  "match_score": 2\n}\n```\nDone.', 2],
+    ['in prose, with braces and quotes in strings', 'So: {"why": "a } \\" { b", "match_score": 1} :}', 1],
     ['inside another object', '{"result": {"match_score": 1}}', 1],
     ['twice and equal', '{"match_score": 1}\n{"match_score": 1}', 1],
     [

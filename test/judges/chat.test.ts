@@ -247,6 +247,15 @@ describe('the key', () => {
     assert.equal((await judgeAt(url, { apiKeyFile: file })).hash, (await judgeAt(url)).hash)
   })
 
+  it('is not shown either where JSON writes it in another way', async t => {
+    process.env.GRASP_TEST_JUDGE_KEY = 'sk-"quoted"-key'
+    t.after(() => delete process.env.GRASP_TEST_JUDGE_KEY)
+    const { verdict } = await judgeWith((r, _, { authorization }) => say(r, `Hello ${authorization}`), {
+      apiKeyEnv: 'GRASP_TEST_JUDGE_KEY',
+    })
+    assert.match((verdict as { unscored: string }).unscored, /: Hello Bearer \[key\]$/)
+  })
+
   it('is checked without being shown', async t => {
     const missing = { apiKeyEnv: 'GRASP_TEST_NO_SUCH_KEY' }
     await assert.rejects(
