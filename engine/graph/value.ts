@@ -18,6 +18,9 @@ export interface Value {
 export interface Operation {
   readonly name: string
 
+  /** Cheaper to compute again than to keep in memory between forward and backward pass. */
+  readonly cheap?: boolean
+
   /** Adds ONNX nodes that compute `value` from its inputs' names; gives the result's name. */
   emit(builder: GraphBuilder, inputs: readonly string[], value: Value): string
 

@@ -1,11 +1,26 @@
-/** A decoder layer as two graphs: forward, and backward with the forward pass computed anew. */
+/** A decoder layer as graphs: forward alone, forward for training, and backward in two ways. */
 import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
+import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
 
-function layer(config: ModelConfig) {
+export interface LayerGraphs {
+  /** `x` [B, T, D], `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights to `y` [B, T, D]. */
+  readonly forward: Uint8Array
+  /** The same, with what the backward pass needs as further outputs `kept.N`. */
+  readonly training: Uint8Array
+  /**
+   * The inputs of `forward`, `dy` [B, T, D], the `kept.N` and, for each weight, the running sum `sum.NAME`, to
+   * `dx` and, for each weight, `gradient.NAME`: the sum with this gradient added.
+   */
+  readonly backward: Uint8Array
+  /** The same without the `kept.N`, which are computed again. */
+  readonly recomputing: Uint8Array
+}
+
+export function layerGraphs(config: ModelConfig): LayerGraphs {
   const architecture = architectureOf(config)
   const x = input('x', ['B', 'T', config.hiddenSize])
   const weights = new Map(
@@ -13,22 +28,19 @@ function layer(config: ModelConfig) {
   )
   const table = ['T', config.headDim / 2]
   const positions = { cos: input('cos', table), sin: input('sin', table), mask: input('mask', ['T', 'T']) }
-  return { x, weights, y: architecture.layer(config, x, weights, positions) }
-}
+  const y = architecture.layer(config, x, weights, positions)
 
-/** `x` [B, T, D], `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights to `y` [B, T, D]. */
-export function forwardGraph(config: ModelConfig): Uint8Array {
-  return buildModel('layer forward', { y: layer(config).y })
-}
-
-/**
- * The inputs of `forwardGraph`, `dy` [B, T, D] and, for each weight, the running sum `sum.NAME`, to `dx` and,
- * for each weight, `gradient.NAME`: the sum with this gradient added.
- */
-export function backwardGraph(config: ModelConfig): Uint8Array {
-  const { x, weights, y } = layer(config)
   const onto = new Map([...weights].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
-  const [dx, ...gradients] = gradient(y, input('dy', y.shape), [x, ...weights.values()], { onto })
-  const named = [...weights.keys()].map((name, index) => [`gradient.${name}`, gradients[index]!])
-  return buildModel('layer backward', { dx: dx!, ...Object.fromEntries(named) })
+  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...weights.values()], { onto })
+  const gradients = [...weights.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
+  const outputs = { dx: dx!, ...Object.fromEntries(gradients) }
+  const kept = Object.fromEntries(
+    keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
+  )
+  return {
+    forward: buildModel('layer forward', { y }),
+    training: buildModel('layer forward for training', { y, ...kept }),
+    backward: buildModel('layer backward', outputs, kept),
+    recomputing: buildModel('layer recomputing backward', outputs),
+  }
 }

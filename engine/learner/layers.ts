@@ -1,74 +1,109 @@
-/** Runs a batch of rows through the decoder layers, forward and backward. All layers share two sessions. */
-import { Tensor } from 'onnxruntime-node'
+/**
+ * Runs a batch of rows through the decoder layers, forward and backward. All layers share the same sessions.
+ *
+ * Between the passes each layer's input is kept, and as many layers' activations as fit into a budget; the
+ * backward pass of the others computes them again. The result is the same to the bit, memory and time differ.
+ */
+import type { Tensor } from 'onnxruntime-node'
 import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
-import { type RotaryTables, rotaryTables } from '../architectures/rotary-tables.ts'
 import { type Feeds, Session, type SessionOptions } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
 import type { GradientSums } from './gradient-sums.ts'
-import { backwardGraph, forwardGraph } from './layer-graphs.ts'
+import { layerGraphs } from './layer-graphs.ts'
+import { positionInputs } from './position-inputs.ts'
 
-/** Low enough that the exponential of any score with it is 0. */
-const MASKED = -1e30
+/** What is kept of a layer between forward and backward pass. */
+export interface LayerTrace {
+  readonly x: Tensor
+  /** Absent where the budget was used up. */
+  readonly kept?: Feeds
+}
+
+interface Sessions {
+  readonly forward: Session
+  readonly training: Session
+  readonly backward: Session
+  readonly recomputing: Session
+}
 
 export class Layers {
   readonly #config: ModelConfig
-  readonly #forward: Session
-  readonly #backward: Session
-  readonly #tables: RotaryTables
+  readonly #budget: number
+  readonly #sessions: Sessions
   readonly #parameters: readonly string[]
-  #positions: Feeds = {}
-  #length = 0
+  readonly #positions: (length: number) => Feeds
 
-  private constructor(config: ModelConfig, forward: Session, backward: Session) {
+  private constructor(config: ModelConfig, budget: number, sessions: Sessions) {
     this.#config = config
-    this.#forward = forward
-    this.#backward = backward
-    this.#tables = rotaryTables(config)
+    this.#budget = budget
+    this.#sessions = sessions
     this.#parameters = [...architectureOf(config).layerParameters(config).keys()]
+    this.#positions = positionInputs(config)
   }
 
-  static async create(config: ModelConfig, options: SessionOptions): Promise<Layers> {
-    const forward = await Session.create('layer forward', forwardGraph(config), options)
-    return new Layers(config, forward, await Session.create('layer backward', backwardGraph(config), options))
+  /**
+   * @param activationBytes most that is kept of activations between the forward and the backward pass, or one
+   * layer's where that is more; 0 keeps none
+   */
+  static async create(
+    config: ModelConfig,
+    activationBytes: number,
+    options: SessionOptions,
+  ): Promise<Layers> {
+    const graphs = layerGraphs(config)
+    const sessions = {
+      forward: await Session.create('layer forward', graphs.forward, options),
+      training: await Session.create('layer forward for training', graphs.training, options),
+      backward: await Session.create('layer backward', graphs.backward, options),
+      recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+    }
+    return new Layers(config, activationBytes, sessions)
   }
 
   /**
    * @param x [B, T, D], after the embedding
-   * @returns the input of each layer and, last, the output of the last one; all but the last are left out
-   * unless `keepInputs` asks for them
+   * @returns the last layer's output, [B, T, D]
    */
-  async forward(weights: Weights, x: Tensor, keepInputs: boolean): Promise<Tensor[]> {
-    const kept: Tensor[] = []
+  async forward(weights: Weights, x: Tensor): Promise<Tensor> {
     let current = x
     for (let layer = 0; layer < this.#config.layers; layer++) {
-      if (keepInputs) kept.push(current)
-      const feeds = { x: current, ...this.#positionsOf(x.dims[1]!), ...this.#weightsOf(weights, layer) }
-      current = (await this.#forward.run(feeds)).y!
+      current = (await this.#sessions.forward.run(this.#feeds(weights, layer, current))).y!
     }
-    return [...kept, current]
+    return current
+  }
+
+  /** As `forward`, with what `backward` needs of each layer. */
+  async trace(weights: Weights, x: Tensor): Promise<{ y: Tensor; traces: LayerTrace[] }> {
+    const traces: LayerTrace[] = []
+    let current = x
+    let spent = 0
+    let perLayer = 0
+    for (let layer = 0; layer < this.#config.layers; layer++) {
+      const keep = this.#budget > 0 && spent + perLayer <= this.#budget
+      const session = keep ? this.#sessions.training : this.#sessions.forward
+      const { y, ...kept } = await session.run(this.#feeds(weights, layer, current))
+      if (keep) {
+        perLayer = Object.values(kept).reduce((sum, { size }) => sum + 4 * size, 0)
+        spent += perLayer
+      }
+      traces.push(keep ? { x: current, kept } : { x: current })
+      current = y!
+    }
+    return { y: current, traces }
   }
 
   /**
-   * @param inputs of each layer, as `forward` kept them
+   * @param traces of each layer, which are let go of on the way
    * @param dy gradient at the last layer's output, [B, T, D]
    * @param sums where the gradients of the layers' weights are added
    * @returns the gradient at the first layer's input
    */
-  async backward(
-    weights: Weights,
-    inputs: readonly Tensor[],
-    dy: Tensor,
-    sums: GradientSums,
-  ): Promise<Tensor> {
+  async backward(weights: Weights, traces: LayerTrace[], dy: Tensor, sums: GradientSums): Promise<Tensor> {
     let current = dy
     for (let layer = this.#config.layers - 1; layer >= 0; layer--) {
-      const feeds: Record<string, Tensor> = {
-        x: inputs[layer]!,
-        dy: current,
-        ...this.#positionsOf(dy.dims[1]!),
-        ...this.#weightsOf(weights, layer),
-      }
+      const { x, kept } = traces.pop()!
+      const feeds: Record<string, Tensor> = { ...this.#feeds(weights, layer, x), dy: current, ...kept }
       const fetches: Record<string, Tensor | null> = { dx: null }
       for (const name of this.#parameters) {
         const sum = sums.of(fullName(layer, name))
@@ -76,36 +111,19 @@ export class Layers {
         // Each sum is read by the one node that writes it, so it can be both input and output.
         fetches[`gradient.${name}`] = sum
       }
-      current = (await this.#backward.run(feeds, fetches)).dx!
+      const session = kept ? this.#sessions.backward : this.#sessions.recomputing
+      current = (await session.run(feeds, fetches)).dx!
     }
     return current
   }
 
   async release(): Promise<void> {
-    await this.#forward.release()
-    await this.#backward.release()
+    for (const session of Object.values(this.#sessions)) await session.release()
   }
 
-  #weightsOf(weights: Weights, layer: number): Feeds {
-    return Object.fromEntries(this.#parameters.map(name => [name, weights.get(fullName(layer, name))!]))
-  }
-
-  #positionsOf(length: number): Feeds {
-    if (length !== this.#length) {
-      const half = this.#config.headDim / 2
-      const rows = ({ data }: Tensor) =>
-        new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
-      const mask = new Float32Array(length * length)
-      for (let query = 0; query < length; query++)
-        mask.fill(MASKED, query * length + query + 1, (query + 1) * length)
-      this.#positions = {
-        cos: rows(this.#tables.cos),
-        sin: rows(this.#tables.sin),
-        mask: new Tensor('float32', mask, [length, length]),
-      }
-      this.#length = length
-    }
-    return this.#positions
+  #feeds(weights: Weights, layer: number, x: Tensor): Feeds {
+    const own = this.#parameters.map(name => [name, weights.get(fullName(layer, name))!])
+    return { x, ...this.#positions(x.dims[1]!), ...Object.fromEntries(own) }
   }
 }
 

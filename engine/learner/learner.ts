@@ -22,9 +22,13 @@ import { concatTargets, lossKindOf, type Target, targetOf } from './target.ts'
 export interface LearnerOptions extends SessionOptions {
   /** Most tokens, padding included, in one pass through the layers. */
   readonly tokensPerPass: number
+  /** Most bytes of activations kept from forward to backward pass; 1 GiB by default. */
+  readonly activationBytes?: number
   /** Most tokens in one pass through the output head; by default from the vocabulary's size. */
   readonly chunkTokens?: number
 }
+
+const ACTIVATION_BYTES = 2 ** 30
 
 /** Rows `from` to `from + count − 1` of a sequence are wanted. */
 export interface Sequence {
@@ -60,7 +64,11 @@ export class Learner {
   }
 
   static async create(config: ModelConfig, options: LearnerOptions): Promise<Learner> {
-    return new Learner(config, options, await Layers.create(config, options))
+    return new Learner(
+      config,
+      options,
+      await Layers.create(config, options.activationBytes ?? ACTIVATION_BYTES, options),
+    )
   }
 
   /**
@@ -78,9 +86,9 @@ export class Learner {
     for (const { members, length } of batchesOf(lengths, this.#options.tokensPerPass)) {
       const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
       const x = embed(weights.get(EMBEDDING)!, rows, length)
-      const [y] = await this.#layers.forward(weights, x, false)
+      const y = await this.#layers.forward(weights, x)
       const ranges = members.map(index => sequences[index]!)
-      const hidden = await this.#head.norm(weights, gatherRows(y!, ranges))
+      const hidden = await this.#head.norm(weights, gatherRows(y, ranges))
       let offset = 0
       for (const index of members) {
         const { count } = sequences[index]!
@@ -184,8 +192,7 @@ export class Learner {
     losses: Float64Array,
   ): Promise<void> {
     const rows = batch.map(({ ids }) => ids)
-    const kept = await this.#layers.forward(weights, embed(weights.get(EMBEDDING)!, rows, length), true)
-    const y = kept.pop()!
+    const { y, traces } = await this.#layers.trace(weights, embed(weights.get(EMBEDDING)!, rows, length))
     const rates = Float32Array.from(batch.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
       batch[0]!.kind,
@@ -202,7 +209,7 @@ export class Learner {
       for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
       losses[index] = sum / count
     }
-    const dx = await this.#layers.backward(weights, kept, scatterRows(loss.gradient, batch, y), sums)
+    const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, batch, y), sums)
     addEmbeddingGradient(sums.data(EMBEDDING), rows, dx)
   }
 

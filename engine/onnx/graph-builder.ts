@@ -20,6 +20,14 @@ export interface NodeOptions {
   readonly outputs?: readonly string[]
 }
 
+interface Node {
+  readonly op: string
+  readonly inputs: readonly Value[]
+  readonly attributes: readonly ProtobufWriter[]
+  readonly domain: string
+  readonly outputs: readonly Value[]
+}
+
 /** The name of a further output of the node whose first output is `value`, where the builder named it. */
 export function siblingOutput(value: Value, index: number): Value {
   return `${value}:${index}`
@@ -31,12 +39,15 @@ const IR_VERSION = 10
 
 export class GraphBuilder {
   readonly name: string
-  readonly #nodes: ProtobufWriter[] = []
+  readonly #nodes: Node[] = []
   readonly #inputs: ProtobufWriter[] = []
   readonly #outputs: ProtobufWriter[] = []
   readonly #initializers: ProtobufWriter[] = []
   readonly #constants = new Map<string, Value>()
   readonly #taken = new Set<string>()
+  /** Values that nodes make, and may thus be called otherwise in the model. */
+  readonly #made = new Set<Value>()
+  readonly #renamed = new Map<Value, string>()
 
   constructor(name: string) {
     this.name = name
@@ -48,9 +59,16 @@ export class GraphBuilder {
     return name
   }
 
-  /** Marks a value as an output. Under another name it is copied there. */
+  /**
+   * Marks a value as an output. Another name renames it in the model; a value that has a name that counts (an
+   * input, a constant, another output) is copied instead.
+   */
   output(value: Value, type: ElementType, shape: Shape, name: string = value): Value {
-    if (name !== value) this.node('Identity', [value], {}, { outputs: [name] })
+    if (name !== value && this.#made.has(value)) {
+      this.#claim(name)
+      this.#renamed.set(value, name)
+    } else if (name !== value) this.node('Identity', [value], {}, { outputs: [name] })
+    this.#made.delete(value)
     this.#outputs.push(valueInfo(name, type, shape))
     return name
   }
@@ -78,22 +96,19 @@ export class GraphBuilder {
     attributes: Record<string, Attribute>,
     options: Omit<NodeOptions, 'outputs'> & { readonly outputs: readonly string[] | number },
   ): readonly Value[] {
-    const proto = new ProtobufWriter()
     for (const input of inputs) {
       if (input !== '' && !this.#taken.has(input)) {
         throw new Error(`graph ${this.name}: ${op} reads ${input}, which no earlier node or input makes`)
       }
-      proto.string(1, input)
     }
     const outputs = typeof options.outputs === 'number' ? this.#several(op, options.outputs) : options.outputs
     for (const output of outputs) {
-      if (output !== '') this.#claim(output)
-      proto.string(2, output)
+      if (output === '') continue
+      this.#claim(output)
+      this.#made.add(output)
     }
-    proto.string(3, `${op}_${this.#nodes.length}`).string(4, op)
-    for (const [name, value] of Object.entries(attributes)) proto.message(5, encodeAttribute(name, value))
-    if (options.domain) proto.string(7, options.domain)
-    this.#nodes.push(proto)
+    const encoded = Object.entries(attributes).map(([name, value]) => encodeAttribute(name, value))
+    this.#nodes.push({ op, inputs, attributes: encoded, domain: options.domain ?? '', outputs })
     return outputs
   }
 
@@ -127,7 +142,7 @@ export class GraphBuilder {
   /** The model's bytes, as onnxruntime reads them. */
   build(): Uint8Array {
     const graph = new ProtobufWriter()
-    for (const node of this.#nodes) graph.message(1, node)
+    for (const [index, node] of this.#nodes.entries()) graph.message(1, this.#encode(node, index))
     graph.string(2, this.name)
     for (const initializer of this.#initializers) graph.message(5, initializer)
     for (const input of this.#inputs) graph.message(11, input)
@@ -140,6 +155,18 @@ export class GraphBuilder {
       .message(8, new ProtobufWriter().string(1, 'com.microsoft').int(2, 1))
       .finish()
       .slice()
+  }
+
+  /** A NodeProto. */
+  #encode({ op, inputs, attributes, domain, outputs }: Node, index: number): ProtobufWriter {
+    const nameOf = (value: Value) => this.#renamed.get(value) ?? value
+    const proto = new ProtobufWriter()
+    for (const input of inputs) proto.string(1, nameOf(input))
+    for (const output of outputs) proto.string(2, nameOf(output))
+    proto.string(3, `${op}_${index}`).string(4, op)
+    for (const attribute of attributes) proto.message(5, attribute)
+    if (domain) proto.string(7, domain)
+    return proto
   }
 
   #constant(type: ElementType, values: readonly number[], dims: readonly number[], data: Uint8Array): Value {

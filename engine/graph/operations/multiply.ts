@@ -3,6 +3,7 @@ import { broadcast, sumTo } from './sum-to.ts'
 
 const operation: Operation = {
   name: 'multiply',
+  cheap: true,
   emit: (builder, inputs) => builder.node('Mul', inputs),
   gradient: ({ inputs: [a, b] }, adjoint) => [
     sumTo(multiply(adjoint, b!), a!.shape),

@@ -2,6 +2,7 @@ import type { Operation, Value } from '../value.ts'
 
 const operation: Operation = {
   name: 'negate',
+  cheap: true,
   emit: (builder, inputs) => builder.node('Neg', inputs),
   gradient: (_, adjoint) => [negate(adjoint)],
 }

@@ -11,6 +11,7 @@ export function reshape(value: Value, shape: readonly Dim[]): Value {
   expectShape(target.filter(dim => dim === -1).length <= 1, `reshape to [${shape.join(', ')}]`, value)
   const operation: Operation = {
     name: 'reshape',
+    cheap: true,
     emit: (builder, [source]) => builder.node('Reshape', [source!, builder.ints(target)]),
     gradient: (_, adjoint) => [reshape(adjoint, value.shape)],
   }

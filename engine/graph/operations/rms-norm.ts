@@ -15,6 +15,7 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
   const width = Number(x.shape.at(-1))
   const operation: Operation = {
     name: 'rmsNorm',
+    cheap: true,
     emit(builder, inputs) {
       const attributes = { axis: -1, epsilon: float(epsilon), stash_type: 1 }
       return builder.nodes('SimplifiedLayerNormalization', inputs, attributes, { outputs: 2 })[0]!
@@ -33,4 +34,8 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
 }
 
 /** r, which the normalisation has as its second output. */
-const inverseRms: Operation = { name: 'inverse rms', emit: (_, [normed]) => siblingOutput(normed!, 1) }
+const inverseRms: Operation = {
+  name: 'inverse rms',
+  cheap: true,
+  emit: (_, [normed]) => siblingOutput(normed!, 1),
+}

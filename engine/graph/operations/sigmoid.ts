@@ -5,6 +5,7 @@ import { subtract } from './subtract.ts'
 
 const operation: Operation = {
   name: 'sigmoid',
+  cheap: true,
   emit: (builder, inputs) => builder.node('Sigmoid', inputs),
   gradient: (value, adjoint) => [multiply(adjoint, multiply(value, subtract(scalar(1), value)))],
 }

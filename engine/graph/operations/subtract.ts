@@ -4,6 +4,7 @@ import { broadcast, sumTo } from './sum-to.ts'
 
 const operation: Operation = {
   name: 'subtract',
+  cheap: true,
   emit: (builder, inputs) => builder.node('Sub', inputs),
   gradient: ({ inputs: [a, b] }, adjoint) => [sumTo(adjoint, a!.shape), negate(sumTo(adjoint, b!.shape))],
 }

@@ -118,6 +118,16 @@ describe('Learner', () => {
       }
     })
 
+    it('keeping activations or computing them again gives the same bits', async () => {
+      const kept = await gradients([all()])
+      // With 0 both layers are computed again, with 1 the second: what a layer takes is known from the first.
+      for (const activationBytes of [0, 1]) {
+        const other = await Learner.create(config, { threads: 2, tokensPerPass: 64, activationBytes })
+        assert.deepEqual(await gradients([all()], other), kept)
+        await other.close()
+      }
+    })
+
     it('hidden states do not depend on what shares the pass', async () => {
       const sequences = prompts.map((prompt, index) => responseSequence(prompt, responses[index]!))
       const together = await learner.hiddenStates(student, sequences)

@@ -59,6 +59,21 @@ describe('GraphBuilder', () => {
     assert.notEqual(g.float(0), g.float(-0))
   })
 
+  it('names outputs as asked: inputs, values that go on being used, and one value under two names', async () => {
+    const g = new GraphBuilder('names')
+    const x = g.input('x', 'float32', [1])
+    const twice = g.node('Add', [x, x])
+    g.output(x, 'float32', [1], 'same')
+    g.output(twice, 'float32', [1], 'a')
+    g.output(twice, 'float32', [1], 'b')
+    g.output(g.node('Add', [twice, twice]), 'float32', [1], 'c')
+    const session = await Session.create('names', g.build(), { threads: 1 })
+    const got = await session.run({ x: new Tensor('float32', [3], [1]) })
+    const values = Object.entries(got).map(([name, { data }]) => [name, data[0]])
+    assert.deepEqual(Object.fromEntries(values), { same: 3, a: 6, b: 6, c: 12 })
+    await session.release()
+  })
+
   it('refuses unknown values, doubled names and fractions as integers', () => {
     const g = new GraphBuilder('bad')
     g.input('x', 'float32', [1])
