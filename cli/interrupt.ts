@@ -1,6 +1,6 @@
 /**
- * Ctrl-C and SIGTERM. The first asks the run to finish its step, checkpoint and stop; the second ends the
- * process at once, which loses nothing, since all that counts is in the log or in a checkpoint.
+ * Ctrl-C and SIGTERM. Where a command can stop in good order, the first asks it to; the second ends the process
+ * at once, which loses nothing, since all that counts is in the log or in a checkpoint. Elsewhere the first does.
  */
 import { EXIT } from './exit-code.ts'
 
@@ -11,7 +11,8 @@ import { EXIT } from './exit-code.ts'
 const SAME_PRESS_MS = 200
 
 export interface Interrupt extends Disposable {
-  readonly signal: AbortSignal
+  /** From now on the first press only asks: it shows `text` and aborts the signal. Until then it ends the process. */
+  askToStop(text: string): AbortSignal
 }
 
 /** `tell` gets one line to show; `leave` ends the process (a test gives its own). */
@@ -20,22 +21,27 @@ export function onInterrupt(
   leave: (code: number) => void = code => process.exit(code),
 ): Interrupt {
   const controller = new AbortController()
+  let asking: string | undefined
   let first = 0
   const handle = () => {
     const now = performance.now()
-    if (!controller.signal.aborted) {
+    if (asking === undefined) leave(EXIT.interrupted)
+    else if (!controller.signal.aborted) {
       first = now
-      tell('stopping after this step and a checkpoint; once more stops at once (the log loses nothing)')
+      tell(`${asking}; once more stops at once (the log loses nothing)`)
       controller.abort()
     } else if (now - first > SAME_PRESS_MS) {
-      tell('stopped; the same command goes on from the last checkpoint')
+      tell('stopped at once; the same command goes on from what the log has')
       leave(EXIT.interrupted)
     }
   }
   process.on('SIGINT', handle)
   process.on('SIGTERM', handle)
   return {
-    signal: controller.signal,
+    askToStop(text) {
+      asking = text
+      return controller.signal
+    },
     [Symbol.dispose]() {
       process.off('SIGINT', handle)
       process.off('SIGTERM', handle)

@@ -1,6 +1,7 @@
 /** The command `grasp`. Only what `--help` needs is loaded here; each command brings its own machinery. */
 import { CommanderError } from 'commander'
 import { EXIT } from './exit-code.ts'
+import { renderError } from './explain.ts'
 import { createProgram } from './program.ts'
 
 /** Writes out what is buffered: on pipes, writes are asynchronous and `process.exit` would drop them. */
@@ -13,6 +14,10 @@ export async function main(argv: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok)
     throw error
+  })
+  process.on('uncaughtException', error => {
+    process.stderr.write(renderError(error, true))
+    process.exit(EXIT.failure)
   })
   let code: number = EXIT.ok
   const program = createProgram(ended => {

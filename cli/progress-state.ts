@@ -48,10 +48,12 @@ export function advance(state: ProgressState, event: ProgressEvent, now: number)
       return { ...state, validation: { seen: event.seen, kept: event.kept } }
     case 'update': {
       // The first update of a process has waited for all that came before training: it tells no pace.
-      if (state.update === undefined) return { ...state, update: event }
+      const phase = 'training'
+      if (state.update === undefined) return { ...state, phase, update: event }
       const perSecond = event.seconds > 0 ? event.tokens / event.seconds : 0
       return {
         ...state,
+        phase,
         update: event,
         secondsPerUpdate: smooth(state.secondsPerUpdate, event.seconds),
         tokensPerSecond: smooth(state.tokensPerSecond, perSecond),
@@ -85,8 +87,9 @@ function paced(
 /** Seconds until the end of what is under way, where it can be told. */
 export function secondsLeft(state: ProgressState, now: number): number | undefined {
   const { update, secondsPerUpdate, pace, evaluation } = state
-  if (evaluation === undefined && update?.of !== undefined && secondsPerUpdate !== undefined) {
-    return Math.max(0, update.of - update.version) * secondsPerUpdate
+  const updates = (update?.of ?? 0) - (update?.version ?? 0)
+  if (evaluation === undefined && updates > 0) {
+    return secondsPerUpdate === undefined ? undefined : updates * secondsPerUpdate
   }
   if (pace === undefined || pace.done <= pace.from || pace.done >= pace.total) return undefined
   const perItem = (now - pace.since) / 1000 / (pace.done - pace.from)

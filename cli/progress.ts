@@ -55,6 +55,8 @@ export function createProgress(
     const width = mode === 'line' ? (stream.columns ?? 80) - 1 : Number.POSITIVE_INFINITY
     const line = progressLine(state, width, now)
     if (line === shown) return
+    // Whole lines are for news, and a phase by itself is news once.
+    if (mode === 'plain' && line === state.phase && shown.startsWith(line)) return
     stream.write(mode === 'line' ? ERASE_LINE + line : `[${clock((now - began) / 1000)}] ${line}\n`)
     shown = line
   }
@@ -79,7 +81,11 @@ export function createProgress(
       state = advance(state, event, clockNow())
       if (mode === 'off') return
       if (event.kind === 'evaluation' && event.score !== undefined) {
-        print(`${event.role} scores ${short(event.score)} on ${event.total} questions\n`)
+        // Validations come again and again: what was validated is the newest policy.
+        const validation = event.role === 'validation'
+        const who = validation && state.update ? `policy ${state.update.version}` : event.role
+        const where = validation ? 'validation questions' : 'held-out questions'
+        print(`${who} scores ${short(event.score)} on ${event.total} ${where}\n`)
       }
       schedule()
     },

@@ -1,5 +1,4 @@
 /** What every command is given, and how it ends: one result on standard output, everything else on standard error. */
-import type { Logger } from 'pino'
 import type { Config } from '../pipelines/config/config.ts'
 import type { RunHooks } from '../pipelines/events.ts'
 import { EXIT, exitCode } from './exit-code.ts'
@@ -19,9 +18,9 @@ export interface CommonOptions {
 }
 
 export interface Session {
-  readonly logger: Logger
-  readonly signal: AbortSignal
-  readonly hooks: RunHooks
+  readonly hooks: Omit<RunHooks, 'signal'>
+  /** From now on a Ctrl-C first aborts this signal, saying `text`, instead of ending the process. */
+  askToStop(text: string): AbortSignal
   /** Reads the configuration that the options name. */
   config(): Promise<Config>
   /** The command's result: `document` with --json, else `text`. Once. */
@@ -44,14 +43,15 @@ export async function runCommand(
   const human = stderr.isTTY === true
   using progress = createProgress(stderr, progressMode(stderr, options.progress ?? true, process.env))
   const say = (text: string) => progress.print(`${text}\n`)
-  using interrupt = onInterrupt(say)
+  using interrupt = onInterrupt(say, ended => {
+    progress[Symbol.dispose]()
+    process.exit(ended)
+  })
   const logger = createLogger(logLevel, human, text => progress.print(text))
-  const { signal } = interrupt
   let code: number = EXIT.ok
   const session: Session = {
-    logger,
-    signal,
-    hooks: { signal, logger, progress: event => progress.event(event) },
+    hooks: { logger, progress: event => progress.event(event) },
+    askToStop: text => interrupt.askToStop(text),
     async config() {
       const { loadConfig } = await import('../pipelines/config/load.ts')
       return loadConfig({ file: options.config, set: options.set })

@@ -25,7 +25,7 @@ export interface Evaluated extends Averages {
 export async function evaluatePolicy(
   config: Config,
   options: EvalOptions,
-  hooks: RunHooks,
+  hooks: Omit<RunHooks, 'signal'>,
 ): Promise<Evaluated> {
   const { policy, split } = options
   const chosen = policy === 'teacher' ? policy : await choosePolicy(config, policy)

@@ -10,6 +10,7 @@ export async function evalCommand(
   const { parseSelector } = await import('../../pipelines/policies.ts')
   const { evaluatePolicy } = await import('../../pipelines/eval.ts')
   const chosen = policy === 'teacher' ? policy : parseSelector(policy)
+  session.hooks.progress({ kind: 'phase', name: 'evaluating' })
   const result = await evaluatePolicy(config, { policy: chosen, split }, session.hooks)
   session.result(result, evalSummary(result))
 }

@@ -6,10 +6,11 @@ export async function ingestCommand(session: Session): Promise<void> {
   const { openClaimedLog } = await import('../../pipelines/run-log.ts')
   const { ingest } = await import('../../pipelines/ingest.ts')
   const { logger, progress } = session.hooks
+  const signal = session.askToStop('stopping after this item')
   progress({ kind: 'phase', name: 'reading data' })
   const log = await openClaimedLog(config)
   try {
-    const ingested = await ingest({ config, log, logger, progress }, session.signal)
+    const ingested = await ingest({ config, log, logger, progress }, signal)
     if (!ingested.complete) {
       throw new GraspError(
         'INTERRUPTED',

@@ -7,7 +7,8 @@ import { table } from '../table.ts'
 export async function run(session: Session): Promise<void> {
   const config = await session.config()
   const { runPipeline } = await import('../../pipelines/run.ts')
-  const result = await runPipeline(config, session.hooks)
+  const signal = session.askToStop('stopping after this step and a checkpoint')
+  const result = await runPipeline(config, { ...session.hooks, signal })
   session.result(result, runSummary(result))
 }
 

@@ -91,14 +91,16 @@ async function follow(
   next: Map<number, number>,
   raw: boolean,
 ): Promise<void> {
-  while (!session.signal.aborted) {
+  // Between two records, so that no line is cut in half.
+  const signal = session.askToStop('stopping')
+  while (!signal.aborted) {
     for (const [partition, offset] of next) {
       for await (const record of log.scan(topic, { partition, from: { offset } })) {
         next.set(partition, record.offset + 1)
         session.line(recordDocument(record, raw))
       }
     }
-    await setTimeout(FOLLOW_MS, undefined, { signal: session.signal }).catch(() => {}) // woken by the interrupt
+    await setTimeout(FOLLOW_MS, undefined, { signal }).catch(() => {}) // woken by the interrupt
   }
 }
 

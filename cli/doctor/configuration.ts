@@ -41,6 +41,8 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
   return checks
 }
 
+const count = (value: number) => value.toLocaleString('en')
+
 async function describeModel(path: string): Promise<string> {
   const { config, weights } = await loadModelDirectory(path)
   const parameters = [...weights.values()].reduce((sum, { data }) => sum + data.length, 0)
@@ -49,12 +51,11 @@ async function describeModel(path: string): Promise<string> {
   if (needed > freemem()) {
     throw new GraspError(
       'MODEL_UNSUPPORTED',
-      `${path}: training ${parameters} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
+      `${path}: training ${count(parameters)} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
     )
   }
-  const million = parameters / 1e6
   return (
-    `${config.architecture}, ${million < 10 ? million.toFixed(2) : million.toFixed(0)} million parameters, ${config.layers} layers of ` +
+    `${config.architecture}, ${count(parameters)} parameters, ${config.layers} layers of ` +
     `${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}; training takes about ${size(needed)} and activations`
   )
 }

@@ -80,12 +80,19 @@ export async function configHash(config: Config): Promise<string> {
   return identityHash(await configIdentity(config))
 }
 
-/** The keys in which two identities differ, in words: `training.seed was 1 and is 2`. */
+const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)
+
+/**
+ * The keys in which two identities differ, in words: `training.seed was 1 and is 2`. A key that the earlier one
+ * does not know and that has its default now is one that came with a newer version: it changes nothing.
+ */
 export function differences(before: Identity, after: Identity): string[] {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()
+  const defaults = new Map([...walk()].map(([path, shape]) => [path.join('.'), shape.default]))
   const word = (value: unknown) => (value === undefined ? 'not set' : show(value))
   return keys
-    .filter(key => JSON.stringify(before[key]) !== JSON.stringify(after[key]))
+    .filter(key => !same(before[key], after[key]))
+    .filter(key => before[key] !== undefined || !same(after[key], defaults.get(key)))
     .map(key => {
       const [was, is] = [before[key], after[key]]
       const content = [was, is].every(value => typeof value === 'string' && value.startsWith('sha256:'))

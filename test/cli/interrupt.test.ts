@@ -15,10 +15,11 @@ describe('onInterrupt', () => {
       line => told.push(line),
       code => left.push(code),
     )
-    assert.equal(interrupt.signal.aborted, false)
+    const signal = interrupt.askToStop('stopping after this step')
+    assert.equal(signal.aborted, false)
     press()
-    assert.equal(interrupt.signal.aborted, true)
-    assert.match(told[0] ?? '', /stopping after this step .*once more stops at once/)
+    assert.equal(signal.aborted, true)
+    assert.match(told[0] ?? '', /^stopping after this step; once more stops at once/)
     assert.deepEqual(left, [])
     now = 1000
     press('SIGTERM')
@@ -33,11 +34,23 @@ describe('onInterrupt', () => {
       () => {},
       code => left.push(code),
     )
+    const signal = interrupt.askToStop('stopping')
     press()
     now = 20
     press()
-    assert.equal(interrupt.signal.aborted, true)
+    assert.equal(signal.aborted, true)
     assert.deepEqual(left, [])
+  })
+
+  test('a command that cannot stop in good order is left at once', () => {
+    const told: string[] = []
+    const left: number[] = []
+    using _interrupt = onInterrupt(
+      line => told.push(line),
+      code => left.push(code),
+    )
+    press()
+    assert.deepEqual([told, left], [[], [130]])
   })
 
   test('afterwards signals are no longer caught', () => {

@@ -59,7 +59,7 @@ describe('progressLine', () => {
 
   test('an evaluation under way stands before what training last said', () => {
     const evaluation = { kind: 'evaluation', role: 'teacher', done: 64, total: 200 } as const
-    const state = after({ kind: 'phase', name: 'evaluating' }, update(77), evaluation)
+    const state = after(update(77), { kind: 'phase', name: 'evaluating' }, evaluation)
     assert.match(progressLine(state, 200, 2000), /^evaluating {2}teacher 64\/200 · policy 77\/77$/)
     const ended = advance(state, { ...evaluation, done: 200, score: 0.8 }, 3000)
     assert.match(progressLine(ended, 200, 3000), /^evaluating {2}policy 77\/77 · loss/)

@@ -67,7 +67,7 @@ describe('progress', () => {
     const progress = createProgress(screen, 'line')
     progress.event({ kind: 'evaluation', role: 'teacher', done: 200, total: 200, score: 0.8618 })
     progress[Symbol.dispose]()
-    assert.deepEqual(screen.shown, ['teacher scores 0.862 on 200 questions', ''])
+    assert.deepEqual(screen.shown, ['teacher scores 0.862 on 200 held-out questions', ''])
   })
 
   test('elsewhere there are whole lines, every few seconds, the last one too', t => {

@@ -52,6 +52,14 @@ describe('configuration identity', () => {
     assert.deepEqual(differences(before, before), [])
   })
 
+  test('a key that only a newer version knows does not differ while it has its default', async () => {
+    const { 'validation.topP': _topP, ...older } = await configIdentity(load())
+    assert.deepEqual(differences(older, await configIdentity(load())), [])
+    assert.deepEqual(differences(older, await configIdentity(load('validation.topP=0.5'))), [
+      'validation.topP was not set and is 0.5',
+    ])
+  })
+
   test('a file that is not there is named with its key', async () => {
     await assert.rejects(
       configHash(load('data.train=gone.json')),
