@@ -4,7 +4,6 @@
  * only the `lamp-qa` compatibility mode counts it as 0, as that benchmark does.
  */
 import { createHash } from 'node:crypto'
-import { GraspError } from '../errors/grasp-error.ts'
 import type { ChatClientOptions } from './chat-client.ts'
 import { createChatClient } from './chat-client.ts'
 import type { JudgePrompt } from './chat-prompt.ts'
@@ -17,20 +16,14 @@ export interface ChatJudgeOptions extends ChatClientOptions {
   readonly prompt: JudgePrompt
   /** Tokens of a reply; reasoning models need room to think. */
   readonly maxTokens?: number
-  /** More fields of the request, for what a server needs besides (`seed`, `response_format`). */
-  readonly request?: Readonly<Record<string, unknown>>
   readonly compatibility?: 'strict' | 'lamp-qa'
 }
 
-const RESERVED = ['model', 'messages', 'temperature', 'max_tokens', 'stream', 'n']
-
 /** Throws CONFIG_INVALID for wrong options; `judge` throws JUDGE_FAILED when the server cannot be used at all. */
 export async function createChatJudge(options: ChatJudgeOptions): Promise<Judge> {
-  const { model, prompt, maxTokens = 1024, request = {}, compatibility = 'strict' } = options
-  const reserved = RESERVED.find(name => Object.hasOwn(request, name))
-  if (reserved) throw new GraspError('CONFIG_INVALID', `judge.request must not set ${reserved}`)
+  const { model, prompt, maxTokens = 1024, compatibility = 'strict' } = options
   const client = await createChatClient(options)
-  const settings = { ...request, model, temperature: 0, max_tokens: maxTokens }
+  const settings = { model, temperature: 0, max_tokens: maxTokens }
   const identity = {
     kind: 'chat',
     version: 1,
