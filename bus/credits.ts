@@ -46,7 +46,7 @@ export class CreditCounter {
   give(bytes: number): void {
     this.#records--
     this.#bytes -= bytes
-    if (this.#records <= this.limit.records >> 1 && this.#bytes <= this.limit.bytes / 2)
+    if (this.#records <= Math.floor(this.limit.records / 2) && this.#bytes <= this.limit.bytes / 2)
       this.#refilling = false
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Writes `types.ts`, the TypeScript side of the .avsc files: `npm run schemas:types`. With `--check`
  * (`npm run schemas:check`) it writes nothing and fails when the file does not follow from the schemas.
+ * A folder may be named; it is the project's `schemas/` otherwise.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +47,7 @@ function describeRecord(record: AvroNode, interfaces: Map<string, string>): stri
     const type = typeOf(field.type, interfaces)
     return `${doc(field.doc, '  ')}  ${field.name}: ${type}\n`
   })
-  const text = `${doc(record.doc, '')}export interface ${name} {\n${fields.join('')}}\n`
+  const text = `${doc(record.doc, '')}export interface ${name} {${fields.length > 0 ? '\n' : ''}${fields.join('')}}\n`
   const known = interfaces.get(name)
   if (known !== undefined && known !== text) {
     throw new GraspError('DATA_INVALID', `two different Avro records are called ${name}: rename one`)
@@ -95,13 +96,14 @@ function shortName(name: string): string {
 }
 
 function main(args: readonly string[]): number {
-  const path = join(schemaDirectory(), 'types.ts')
-  const wanted = generateTypes(readSchemaFiles())
+  const directory = args.find(arg => !arg.startsWith('--')) ?? schemaDirectory()
+  const path = join(directory, 'types.ts')
+  const wanted = generateTypes(readSchemaFiles(directory))
   const present = readIfThere(path)
   if (args.includes('--check')) {
     if (present === wanted) return 0
     const state = present === undefined ? 'is missing' : 'does not follow from the .avsc files any more'
-    console.error(`schemas/types.ts ${state}: run \`npm run schemas:types\` and commit the result`)
+    console.error(`${path} ${state}: run \`npm run schemas:types\` and commit the result`)
     return 1
   }
   if (present !== wanted) writeFileSync(path, wanted)
