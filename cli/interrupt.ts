@@ -11,8 +11,8 @@ import { EXIT } from './exit-code.ts'
 const SAME_PRESS_MS = 200
 
 export interface Interrupt extends Disposable {
-  /** From now on the first press only asks: it shows `text` and aborts the signal. Until then it ends the process. */
-  askToStop(text: string): AbortSignal
+  /** From now on the first press only asks: it aborts the signal and says so by `text`. Until then it ends the process. */
+  askToStop(text?: string): AbortSignal
 }
 
 /** `tell` gets one line to show; `leave` ends the process (a test gives its own). */
@@ -21,14 +21,15 @@ export function onInterrupt(
   leave: (code: number) => void = code => process.exit(code),
 ): Interrupt {
   const controller = new AbortController()
-  let asking: string | undefined
+  let asking = false
+  let saying: string | undefined
   let first = 0
   const handle = () => {
     const now = performance.now()
-    if (asking === undefined) leave(EXIT.interrupted)
+    if (!asking) leave(EXIT.interrupted)
     else if (!controller.signal.aborted) {
       first = now
-      tell(`${asking}; once more stops at once (the log loses nothing)`)
+      if (saying !== undefined) tell(`${saying}; once more stops at once (the log loses nothing)`)
       controller.abort()
     } else if (now - first > SAME_PRESS_MS) {
       tell('stopped at once; the same command goes on from what the log has')
@@ -39,7 +40,8 @@ export function onInterrupt(
   process.on('SIGTERM', handle)
   return {
     askToStop(text) {
-      asking = text
+      asking = true
+      saying = text
       return controller.signal
     },
     [Symbol.dispose]() {

@@ -20,7 +20,7 @@ export interface CommonOptions {
 export interface Session {
   readonly hooks: Omit<RunHooks, 'signal'>
   /** From now on a Ctrl-C first aborts this signal, saying `text`, instead of ending the process. */
-  askToStop(text: string): AbortSignal
+  askToStop(text?: string): AbortSignal
   /** Reads the configuration that the options name. */
   config(): Promise<Config>
   /** The command's result: `document` with --json, else `text`. Once. */

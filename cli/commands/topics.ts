@@ -92,7 +92,7 @@ async function follow(
   raw: boolean,
 ): Promise<void> {
   // Between two records, so that no line is cut in half.
-  const signal = session.askToStop('stopping')
+  const signal = session.askToStop()
   while (!signal.aborted) {
     for (const [partition, offset] of next) {
       for await (const record of log.scan(topic, { partition, from: { offset } })) {
