@@ -3,7 +3,7 @@
  * trouble that passes (network, 408, 429, 5xx, a broken body) with growing waits or the server's Retry-After, and
  * takes one of a bounded number of places; a call that waits to be repeated keeps its place, so an overloaded
  * server sees fewer. What can only be put right by the user (a refused key, an unknown model or address) is
- * thrown as JUDGE_FAILED; what concerns one request is a result.
+ * thrown as JUDGE_FAILED, and so is a server that never answered at all; what concerns one request is a result.
  */
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { endpointOf, readKey } from './chat-access.ts'
@@ -75,6 +75,8 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
   /** A server may echo what it was sent. Before anything is cut to an excerpt, lest half a key is left. */
   const scrub = (text: string) => (key === undefined ? text : text.replaceAll(key, '[key]'))
 
+  /** Whether the server ever answered anything. */
+  let reached = false
   const attempt = async (body: string): Promise<Attempt> => {
     const abort = new AbortController()
     const interrupt = () => abort.abort()
@@ -88,6 +90,7 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
         redirect: 'manual',
         signal: abort.signal,
       })
+      reached = true
       const received = await readBody(response)
       const said = received === undefined ? undefined : scrub(received)
       return readAttempt(response.status, said, response.headers.get('retry-after'))
@@ -117,7 +120,14 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
           const result = await attempt(text)
           if ('text' in result) return { text: scrub(result.text) }
           if ('failed' in result) return result
-          if (done > retries) return { failed: `${result.retry} (${done} attempts)` }
+          if (done > retries) {
+            const failed = `${result.retry} (${done} attempts)`
+            if (reached) return { failed }
+            throw new GraspError(
+              'JUDGE_FAILED',
+              `${failed}; is the server running, and judge.url its address?`,
+            )
+          }
           const backoff = backoffMs * 2 ** (done - 1) * (0.5 + Math.random() / 2)
           await sleep(Math.min(maxDelayMs, Math.max(backoff, result.afterMs ?? 0)), signal)
         }

@@ -163,10 +163,11 @@ describe('what stays wrong is unscored, never 0', () => {
     unscored(r => fail(r, 500, {}, 'broken\n inside'), /HTTP 500: broken inside \(3 attempts\)/, 3))
   it('HTTP 400 at once', () =>
     unscored(r => fail(r, 400, {}, 'context too long'), /HTTP 400: context too long/, 1))
-  it('no server', async () => {
-    const closed = await chatServer(() => {})
-    await closed[Symbol.asyncDispose]()
-    const judge = await judgeAt(closed.url, { retries: 1, backoffMs: 1 })
+  it('a server that answered before and is gone', async () => {
+    const server = await chatServer(response => say(response, '{"match_score": 2}'))
+    const judge = await judgeAt(server.url, { retries: 1, backoffMs: 1 })
+    assert.deepEqual(await judge.judge(ITEM), { score: 2 })
+    await server[Symbol.asyncDispose]()
     assert.match(((await judge.judge(ITEM)) as { unscored: string }).unscored, /ECONNREFUSED \(2 attempts\)/)
   })
   it('a body without end', () => {
@@ -208,6 +209,15 @@ describe('what only the user can put right stops the run', () => {
       )
     })
   }
+  it('a server that never answered', async () => {
+    const closed = await chatServer(() => {})
+    await closed[Symbol.asyncDispose]()
+    const judge = await judgeAt(closed.url, { retries: 1, backoffMs: 1 })
+    await assert.rejects(
+      judge.judge(ITEM),
+      graspError('JUDGE_FAILED', /^http:.*: no answer: ECONNREFUSED \(2 attempts\); is the server running/),
+    )
+  })
   it('a redirect, which could carry the key elsewhere', async () => {
     await using elsewhere = await chatServer(response => say(response, '{"match_score": 2}'))
     const redirect: Behaviour = response =>

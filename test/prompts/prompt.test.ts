@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -137,6 +137,15 @@ Cover:
         assert.ok(at >= 0, line)
       }
     }
+  })
+
+  it('that the documentation shows can be used', async () => {
+    const docs = await readFile(new URL('../../docs/prompts.md', import.meta.url), 'utf8')
+    const prompt = await load(/```markdown\n([\s\S]*?)```/.exec(docs)![1]!)
+    assert.match(
+      prompt.teacher(CONTEXT)[1]!.content,
+      /A good answer covers:\n- Quiet places \(Crowds tire them\)\n/,
+    )
   })
 
   it('leaves out what is not there: posts, narrative', async () => {
