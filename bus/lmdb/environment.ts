@@ -5,13 +5,12 @@
  * Commits are synced before they become visible (`overlappingSync: false`): a reader never acts on a record
  * that a power cut could still take back. lmdb-js grows the memory map by itself.
  */
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { TOPICS, type Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
 import { logFault } from './faults.ts'
+import { prepareFolder } from './folder.ts'
 
 /** Raised when the layout changes in a way that older programs would misread. */
 const FORMAT = 1
@@ -44,32 +43,13 @@ export interface EnvironmentOptions {
  */
 export function openEnvironment(options: EnvironmentOptions): Environment {
   const { path, readOnly } = options
-  checkFolder(path, readOnly)
+  prepareFolder(path, readOnly)
   let root: RootDatabase | undefined
   try {
     root = open({ path, noSubdir: false, maxDbs: MAX_DATABASES, overlappingSync: false, readOnly })
     return readOnly ? openForReading(root, options) : openForWriting(root, options)
   } catch (cause) {
     root?.close()
-    throw logFault(path, 'open', cause)
-  }
-}
-
-function checkFolder(path: string, readOnly: boolean): void {
-  try {
-    if (existsSync(path) && !statSync(path).isDirectory()) {
-      throw new GraspError('LOG_UNAVAILABLE', `the log's path ${path} is a file; set log.path to a folder`)
-    }
-    if (readOnly && !existsSync(join(path, 'data.mdb'))) {
-      throw new GraspError('LOG_UNAVAILABLE', `there is no log in ${path}; check log.path and the run's name`)
-    }
-    if (!readOnly) mkdirSync(path, { recursive: true })
-    // LMDB keeps its reader table in lock.mdb, so that reading needs permission to write there too.
-    for (const file of readOnly ? ['lock.mdb'] : ['', 'data.mdb', 'lock.mdb']) {
-      const name = join(path, file)
-      if (existsSync(name)) accessSync(name, constants.R_OK | constants.W_OK)
-    }
-  } catch (cause) {
     throw logFault(path, 'open', cause)
   }
 }
