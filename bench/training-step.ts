@@ -92,6 +92,7 @@ const state = initialState(weights)
 const head = weights.get('model.embed_tokens.weight')!
 for (let step = 0; step < steps; step++) {
   const start = performance.now()
+  const cpu = process.cpuUsage()
   const { losses } = await learner.accumulate(weights, head, items)
   const accumulated = performance.now()
   const updated = learner.update(weights, state, {
@@ -104,10 +105,11 @@ for (let step = 0; step < steps; step++) {
   })
   weights = updated.weights
   const end = performance.now()
+  const used = process.cpuUsage(cpu)
   const mean = losses.reduce((sum, value) => sum + value, 0) / losses.length
   console.log(
     `${name} ${loss}: ${tokens} tokens, loss ${mean.toFixed(4)}, gradient ${(accumulated - start).toFixed(0)} ms, ` +
-      `update ${(end - accumulated).toFixed(0)} ms, ${Math.round((tokens / (end - start)) * 1000)} tokens/s, ` +
+      `update ${(end - accumulated).toFixed(0)} ms, ${Math.round((tokens / (end - start)) * 1000)} tokens/s, CPU ${((used.user + used.system) / 1000).toFixed(0)} ms, ` +
       `${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`,
   )
 }

@@ -38,8 +38,9 @@ export class Session {
         enableMemPattern: false,
         extra: {
           session: {
-            // Several sessions take turns: threads of one that has run must not spin on the cores of the next.
-            force_spinning_stop: '1',
+            // Threads that wait block instead of spinning: sessions take turns, and whenever anything else
+            // wants a core, spinning takes it away (measured: 2.5 times the time of a training step).
+            intra_op: { allow_spinning: '0' },
             set_denormal_as_zero: '1',
             use_deterministic_compute: '1',
           },
