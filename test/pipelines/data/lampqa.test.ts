@@ -299,4 +299,45 @@ describe('readLampQa', () => {
     assert.match(await refused(Buffer.from('\uFEFF[]', 'utf16le')), /UTF-16; save it as UTF-8/)
     assert.match(await refused('[1] [2]'), /there is more after the array's end \(byte 4, line 1\)/)
   })
+
+  test('cut at any byte, a file is refused; at a line break, a file of lines is a shorter file', async () => {
+    const rows = [item('ä', { narrative: 'a "quoted\\" text' }), item('b')]
+    const array = Buffer.from(JSON.stringify(rows))
+    for (let end = 1; end < array.length; end++) {
+      assert.match(await refused(array.subarray(0, end)), /is cut off: it ends at byte/, `cut at ${end}`)
+    }
+    const lines = Buffer.from(rows.map(row => `${JSON.stringify(row)}\n`).join(''))
+    const whole = new Set([lines.indexOf('\n'), lines.indexOf('\n') + 1, lines.length - 1, lines.length])
+    for (let end = 1; end <= lines.length; end++) {
+      const part = lines.subarray(0, end)
+      if (whole.has(end)) assert.ok((await countItems(write(part, 'd.jsonl'))) >= 1)
+      else
+        assert.match(
+          await refused(part, 'd.jsonl'),
+          /is cut off: it ends in the middle of item/,
+          `cut at ${end}`,
+        )
+    }
+  })
+
+  test('whatever the bytes, the answer is items and errors of ours', async () => {
+    const source = Buffer.from(JSON.stringify([item('a'), item('b'), item('c')], null, 1))
+    let state = 7
+    const random = (below: number) => {
+      state = (Math.imul(state, 1103515245) + 12345) >>> 0
+      return (state >>> 8) % below
+    }
+    const odd = Buffer.from('[]{}",:\\\n\0\xff 0e', 'latin1')
+    for (let round = 0; round < 300; round++) {
+      const bytes = Buffer.from(source)
+      for (let change = 0; change <= random(4); change++)
+        bytes[random(bytes.length)] = odd[random(odd.length)]!
+      try {
+        for (const found of await read(bytes)) assert.ok(found.question ?? found.error instanceof GraspError)
+      } catch (error) {
+        assert.ok(error instanceof GraspError, String(error))
+        assert.equal(error.code, 'DATA_INVALID')
+      }
+    }
+  })
 })
