@@ -1,4 +1,5 @@
 /** Draws a token from logits. All arithmetic is in f64. */
+import { GraspError } from '../../errors/grasp-error.ts'
 
 export interface SamplerOptions {
   /** 0 is greedy: the greatest logit, the lowest id among equals. */
@@ -25,7 +26,7 @@ export class Sampler {
 
   /**
    * @param logits [V], finite or -Infinity. @param uniform in [0, 1).
-   * @throws RangeError when no logit is finite or one is NaN.
+   * @throws GraspError ENGINE_FAILED when no logit is finite or one is NaN.
    */
   draw(logits: Float32Array, options: SamplerOptions, uniform: number): Draw {
     const best = argmax(logits)
@@ -112,11 +113,18 @@ function argmax(logits: Float32Array): number {
       greatest = logit
       best = id
     } else if (Number.isNaN(logit)) {
-      throw new RangeError(`the logit of token ${id} is not a number: the weights have diverged`)
+      throw diverged(`the logit of token ${id} is not a number`)
     }
   }
   if (best < 0 || greatest === Number.POSITIVE_INFINITY) {
-    throw new RangeError('no finite greatest logit: the weights have diverged')
+    throw diverged('there is no finite greatest logit')
   }
   return best
+}
+
+function diverged(what: string): GraspError {
+  return new GraspError(
+    'ENGINE_FAILED',
+    `${what}: the weights have diverged. Go back to an earlier checkpoint with a lower learning rate.`,
+  )
 }
