@@ -3,7 +3,8 @@
  * (`meta`) and one for each partition of a topic (offset → entry).
  *
  * Commits are synced before they become visible (`overlappingSync: false`): a reader never acts on a record
- * that a power cut could still take back. lmdb-js grows the memory map by itself.
+ * that a power cut could still take back. lmdb-js grows the memory map by itself. Transactions are made one by
+ * one (`eventTurnBatching: false`), because a failing batch of lmdb-js also rejects a promise that nobody holds.
  */
 import { type Database, open, type RootDatabase } from 'lmdb'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -46,7 +47,14 @@ export function openEnvironment(options: EnvironmentOptions): Environment {
   prepareFolder(path, readOnly)
   let root: RootDatabase | undefined
   try {
-    root = open({ path, noSubdir: false, maxDbs: MAX_DATABASES, overlappingSync: false, readOnly })
+    root = open({
+      path,
+      noSubdir: false,
+      maxDbs: MAX_DATABASES,
+      overlappingSync: false,
+      eventTurnBatching: false,
+      readOnly,
+    })
     return readOnly ? openForReading(root, options) : openForWriting(root, options)
   } catch (cause) {
     root?.close()

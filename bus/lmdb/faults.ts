@@ -28,6 +28,10 @@ function advice(cause: unknown): string {
     case 28:
     case 122:
       return 'the disk is full; free some space and run again, nothing that was committed is lost'
+    // LMDB reports a write that the disk took only a part of as an I/O error.
+    case 'EIO':
+    case 5:
+      return 'the disk is full or failing; free some space and run again, nothing that was committed is lost'
     case 'EFBIG':
     case 27:
       return 'the file may not grow any further; raise the file size limit and run again, nothing that was committed is lost'
