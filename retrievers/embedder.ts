@@ -50,6 +50,13 @@ const FILE: Record<EmbedderDtype, string> = {
   q4f16: 'model_q4f16',
 }
 
+const SESSION = {
+  // Patterns are kept for every length ever seen, which for texts is a leak.
+  enableMemPattern: false,
+  // Waiting threads block instead of spinning: the language model's process wants the same cores.
+  extra: { session: { intra_op: { allow_spinning: '0' } } },
+}
+
 /**
  * What a token takes at most in characters, for cutting very long texts before they are tokenised. English
  * takes 4 to 5; a text that exceeds this all along (runs of spaces, of unbroken symbols) loses its tail.
@@ -77,7 +84,10 @@ export async function loadEmbedder(options: EmbedderOptions): Promise<Embedder> 
       dtype,
       device: 'cpu',
       use_external_data_format: externalData,
-      session_options: options.threads === undefined ? {} : { intraOpNumThreads: options.threads },
+      session_options: {
+        ...(options.threads !== undefined && { intraOpNumThreads: options.threads }),
+        ...SESSION,
+      },
     })
     return { tokenizer, model }
   }
