@@ -73,7 +73,10 @@ async function stream(context: RunContext, trainer: Training, signal: AbortSigna
     return from(measure(context, 0, 'student'))
   })
   const rollout$ = await rolloutStage(context)
-  const learn$ = defer(() => merge(rollout$, scoring(context), trainer.updates$))
+  const learn$ = defer(() => {
+    progress({ kind: 'phase', name: 'training' })
+    return merge(rollout$, scoring(context), trainer.updates$)
+  })
   const unlessStopped = <T>(stage$: Observable<T>) => defer(() => (signal.aborted ? EMPTY : stage$))
   const all$ = merge(
     concat(retrieval(context), unlessStopped(before$), unlessStopped(learn$)),

@@ -139,7 +139,8 @@ export async function training(
 
   const finish = async (): Promise<FinalPolicy> => {
     const updates = state.version
-    if (config.data.validation !== undefined) await validated(context, state)
+    const isValidated = every > 0 && updates % every === 0
+    if (config.data.validation !== undefined && !isValidated) await validated(context, state)
     await save()
     const version = state.best?.version ?? updates
     const path = checkpoints.path(version)

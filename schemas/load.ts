@@ -3,7 +3,7 @@
  * by full name (`grasp.Aspect`); loading inlines each referred record where it is first used, so that every
  * topic has one self-contained schema, as Avro wants it.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
@@ -48,14 +48,9 @@ export const PRIMITIVES: ReadonlySet<string> = new Set([
   'string',
 ])
 
-/**
- * Where the .avsc files are: beside this file in a checkout; a build puts this file into `dist/schemas/`
- * and leaves the .avsc files, which the compiler does not copy, in the package's own `schemas/`.
- */
+/** Where the .avsc files are: beside this file, in a checkout as in a build. */
 export function schemaDirectory(): string {
-  const here = fileURLToPath(new URL('.', import.meta.url))
-  const fromBuild = fileURLToPath(new URL('../../schemas/', import.meta.url))
-  return existsSync(join(here, 'questions.avsc')) ? here : fromBuild
+  return fileURLToPath(new URL('.', import.meta.url))
 }
 
 /** Reads every .avsc file. Errors: DATA_INVALID naming the file. */
