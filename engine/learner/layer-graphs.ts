@@ -5,6 +5,7 @@ import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
 import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
+import type { Dim } from '../graph/value.ts'
 
 export interface LayerGraphs {
   /** `x` [B, T, D], `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights to `y` [B, T, D]. */
@@ -18,6 +19,8 @@ export interface LayerGraphs {
   readonly backward: Uint8Array
   /** The same without the `kept.N`, which are computed again. */
   readonly recomputing: Uint8Array
+  /** Shapes of the `kept.N` by their names. */
+  readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
 
 export function layerGraphs(config: ModelConfig): LayerGraphs {
@@ -42,5 +45,6 @@ export function layerGraphs(config: ModelConfig): LayerGraphs {
     training: buildModel('layer forward for training', { y, ...kept }),
     backward: buildModel('layer backward', outputs, kept),
     recomputing: buildModel('layer recomputing backward', outputs),
+    kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
   }
 }
