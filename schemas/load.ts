@@ -3,7 +3,7 @@
  * by full name (`grasp.Aspect`); loading inlines each referred record where it is first used, so that every
  * topic has one self-contained schema, as Avro wants it.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
