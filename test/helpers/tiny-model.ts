@@ -129,7 +129,10 @@ async function writeWeights(
   shards: number,
 ): Promise<void> {
   const write = { dtype, metadata: { format: 'pt' } }
-  if (shards === 1) return writeSafetensors(join(path, 'model.safetensors'), weights, write)
+  if (shards === 1) {
+    await writeSafetensors(join(path, 'model.safetensors'), weights, write)
+    return
+  }
   const names = [...weights.keys()]
   const index: Record<string, string> = {}
   for (let shard = 0; shard < shards; shard++) {
