@@ -23,6 +23,7 @@ const IRRELEVANT: readonly string[] = [
   'model.device',
   'model.threads',
   'data.maxPostBytes',
+  'judge.url',
   'judge.apiKeyEnv',
   'judge.apiKeyFile',
   'judge.allowInsecure',
