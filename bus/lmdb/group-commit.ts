@@ -22,6 +22,8 @@ export class GroupCommit {
   readonly #settled: (committed: boolean) => void
   #waiting: Job[] = []
   #running: Promise<void> | undefined
+  /** The job asked for last. */
+  #last: Promise<unknown> = Promise.resolve()
 
   /** `settled` is called after every transaction, before the jobs' promises resolve. */
   constructor(root: RootDatabase, settled: (committed: boolean) => void) {
@@ -35,15 +37,17 @@ export class GroupCommit {
    * rejects. Any other error undoes the transaction and rejects all that were in it.
    */
   run<T>(bytes: number, work: () => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
+    const settled = new Promise<T>((resolve, reject) => {
       this.#waiting.push({ bytes, work, resolve: resolve as (value: unknown) => void, reject })
-      this.#running ??= this.#drain()
     })
+    this.#last = settled
+    this.#running ??= this.#drain()
+    return settled
   }
 
-  /** Resolves when nothing is waiting or being written. */
-  async idle(): Promise<void> {
-    await this.#running
+  /** Resolves when everything asked for so far is settled; undefined when it is. */
+  get pending(): Promise<void> | undefined {
+    return this.#running && this.#last.then(ignore, ignore)
   }
 
   async #drain(): Promise<void> {
@@ -80,6 +84,8 @@ export class GroupCommit {
     for (const done of settle) done()
   }
 }
+
+function ignore(): void {}
 
 /** Runs a job and gives what is to be told once the transaction is in. */
 function attempt({ work, resolve, reject }: Job): () => void {

@@ -1,6 +1,6 @@
 /** The log on LMDB: embedded, durable, shared by the processes of one machine. */
 import { join } from 'node:path'
-import { Observable } from 'rxjs'
+import { Observable, type Subscriber } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
@@ -98,27 +98,20 @@ class LmdbLog implements Log {
 
   read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {
     return new Observable<Delivery<T>>(subscriber => {
-      const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
-      let reader: Reader<T>
-      try {
-        this.#checkOpen()
-        reader = new Reader(parts, topic, options, subscriber)
-        for (let p = 0; p < this.#store.partitions(topic); p++) {
-          this.#positions.set(
-            positionKey(topic, options.group, p),
-            this.#store.position(topic, options.group, p),
-          )
+      let close = () => {}
+      const start = () => {
+        if (subscriber.closed) return
+        try {
+          close = this.#startReader(topic, options, subscriber)
+        } catch (cause) {
+          subscriber.error(logFault(this.#store.path, 'read', cause))
         }
-      } catch (cause) {
-        subscriber.error(logFault(this.#store.path, 'read', cause))
-        return
       }
-      const registered = reader as unknown as Reader<Topic>
-      this.#readers.add(registered)
-      return () => {
-        reader.close()
-        this.#readers.delete(registered)
-      }
+      // A commit under way may move the positions that reading is to start from.
+      const pending = this.#writes.pending
+      if (pending) pending.then(start)
+      else start()
+      return () => close()
     })
   }
 
@@ -191,8 +184,27 @@ class LmdbLog implements Log {
 
   async #close(): Promise<void> {
     for (const reader of this.#readers) reader.fail(this.#closedError())
-    await this.#writes.idle()
+    await this.#writes.pending
     await this.#environment.root.close()
+  }
+
+  #startReader<T extends Topic>(
+    topic: T,
+    options: ReadOptions,
+    subscriber: Subscriber<Delivery<T>>,
+  ): () => void {
+    this.#checkOpen()
+    const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
+    const reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
+    for (let partition = 0; partition < this.#store.partitions(topic); partition++) {
+      const position = this.#store.position(topic, options.group, partition)
+      this.#positions.set(positionKey(topic, options.group, partition), position)
+    }
+    this.#readers.add(reader)
+    return () => {
+      reader.close()
+      this.#readers.delete(reader)
+    }
   }
 
   #look<T>(work: () => T): T {

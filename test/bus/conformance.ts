@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { mergeMap, type Observable, take } from 'rxjs'
+import { bufferCount, concatMap, map, mergeMap, type Observable, take } from 'rxjs'
 import { openFlow } from '../../bus/flow.ts'
 import {
   type Credits,
@@ -15,7 +15,7 @@ import {
   type Place,
   type ReadOptions,
 } from '../../bus/port.ts'
-import type { GraspError } from '../../errors/grasp-error.ts'
+import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import {
   all,
@@ -375,6 +375,18 @@ export function describeLog(name: string, make: MakeHarness): void {
         assert.deepEqual(ids([...half, ...after]), ids(before))
       })
 
+      it('counts for a reader that starts while it is under way', async () => {
+        await log.append(questions(5, () => 'k'))
+        const [first] = await all(read('questions'))
+        const committing = commitPast({ ...first!, offset: 3 })
+        const records = await all(read('questions'))
+        await committing
+        assert.deepEqual(
+          records.map(record => record.value!.id),
+          ['q4'],
+        )
+      })
+
       it('keeps the positions of groups apart', async () => {
         await log.append(questions(10, () => 'k'))
         const records = await all(read('questions', { group: 'one' }))
@@ -544,6 +556,66 @@ export function describeLog(name: string, make: MakeHarness): void {
             .map(record => record.value!.version)
           assert.deepEqual(offsets, [...offsets.keys()])
         }
+      })
+
+      it('goes on within the process as after a restart', async () => {
+        await log.append(questions(60))
+        await log.seal(['questions'])
+        // Taking stops a flow while its next commit is under way.
+        for (const stopAfter of [1, 2, 1])
+          await runFlow(log, 'sealed', { records: 4, bytes: 1 << 20 }, stopAfter)
+        await runFlow(log, 'sealed', { records: 4, bytes: 1 << 20 })
+        const written = (await gather(log.scan('policies'))).map(record => record.value!.path)
+        assert.equal(written.length, 60)
+        assert.equal(new Set(written).size, 60)
+      })
+
+      it('seals what it writes, so that the next stage ends too', async () => {
+        await log.append(questions(30))
+        const credits = { records: 4, bytes: 1 << 20 }
+        const first = openFlow(log, 'questions', { stage: 'one', group: 'one', credits, until: 'sealed' })
+        const second = openFlow(log, 'deadletters', { stage: 'two', group: 'two', credits, until: 'sealed' })
+        const forward = map((record: LogRecord<'questions'>) => ({
+          consumed: [record],
+          outputs: [output('deadletters', record.key, letter(record.key, record.payload))],
+        }))
+        const end = map((record: LogRecord<'deadletters'>) => ({ consumed: [record], outputs: [] }))
+        const both = [
+          all(first.records$.pipe(forward, first.commit({ seal: ['deadletters'] }))),
+          all(second.records$.pipe(end, second.commit())),
+        ]
+        await settle()
+        await log.seal(['questions'])
+        await Promise.all(both)
+        assert.deepEqual(await log.committed('deadletters', 'two'), [30])
+        assert.ok((await log.topics()).find(info => info.topic === 'deadletters')!.sealed)
+      })
+
+      it('finishes batches', async () => {
+        await log.append(questions(50))
+        await log.seal(['questions'])
+        const credits = { records: 10, bytes: 1 << 20, atLeast: 20 }
+        const flow = openFlow(log, 'questions', { stage: 's', group: 'g', credits, until: 'sealed' })
+        const gathered = map((consumed: LogRecord<'questions'>[]) => ({
+          consumed,
+          outputs: [letterOutput(`${consumed.length}`, 10)],
+        }))
+        await all(flow.records$.pipe(bufferCount(20), gathered, flow.commit()))
+        const keys = (await gather(log.scan('deadletters'))).map(record => record.key)
+        assert.deepEqual(keys, ['20', '20', '10'])
+      })
+
+      it('passes the error of a stage on and leaves its work to the next run', async () => {
+        await log.append(questions(10, () => 'k'))
+        const flow = openFlow(log, 'questions', { stage: 's', group: 'g', credits: PLENTY, until: 'end' })
+        const work = concatMap(async (record: LogRecord<'questions'>) => {
+          if (record.offset === 6) throw new GraspError('ENGINE_FAILED', 'the engine stopped')
+          return { consumed: [record], outputs: [letterOutput('k', 1)] }
+        })
+        await assert.rejects(all(flow.records$.pipe(work, flow.commit())), { code: 'ENGINE_FAILED' })
+        const position = Math.max(...(await log.committed('questions', 'g')))
+        assert.equal(position, 6)
+        assert.equal((await gather(log.scan('deadletters'))).length, 6)
       })
 
       it('goes on after a restart in the middle as if nothing had happened', async () => {
