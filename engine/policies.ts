@@ -2,7 +2,7 @@
 import { GraspError } from '../errors/grasp-error.ts'
 import type { ModelConfig } from './architectures/config.ts'
 import type { PolicyReference } from './port.ts'
-import type { Side } from './scoring/score.ts'
+import type { Side } from './scoring/side.ts'
 import { headName } from './weights/parameter-shapes.ts'
 import type { Weights } from './weights/weights.ts'
 import { tensorHash, weightsHash } from './weights/weights-hash.ts'
@@ -22,6 +22,8 @@ export class Policies {
     this.#keep = keep
     this.teacher = teacher
     this.#versions = new Map([[0, teacher]])
+    // Taken now, so that a change shows at the end.
+    this.hash('teacher')
   }
 
   get newest(): number {
@@ -63,6 +65,17 @@ export class Policies {
   hash(policy: PolicyReference): string {
     const weights = this.get(policy)
     return this.#once(weights, () => weightsHash(weights))
+  }
+
+  /** @throws GraspError ENGINE_FAILED when the teacher's weights are not what they were at the start. */
+  checkTeacher(): void {
+    const before = this.hash('teacher')
+    const now = weightsHash(this.teacher)
+    if (now === before) return
+    throw new GraspError(
+      'ENGINE_FAILED',
+      `the teacher's weights changed while the engine ran (hash ${before} before, ${now} now): results are void`,
+    )
   }
 
   side(policy: PolicyReference): Side {

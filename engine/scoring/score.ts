@@ -5,22 +5,15 @@
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { TokenNumbers } from '../learner/head.ts'
 import type { Learner, Sequence } from '../learner/learner.ts'
-import type { Distributions, Dtype, Scored, ScoreItem, ScoreOptions } from '../port.ts'
-import type { Weights } from '../weights/weights.ts'
-import { encode, rounded } from './encode.ts'
-import { topK } from './top-k.ts'
-import { truncatedKl } from './truncation.ts'
+import type { Distributions, Scored, ScoreItem, ScoreOptions } from '../port.ts'
+import { encode } from './encode.ts'
+import type { ScoredSide, Side } from './side.ts'
+import { topKPair } from './top-k-pair.ts'
 
-/** A model with the matrix [V, D] that makes logits of its hidden states, and that matrix's hash. */
-export interface Side {
-  readonly weights: Weights
-  readonly head: Weights extends ReadonlyMap<string, infer T> ? T : never
-  readonly headHash: string
-}
-
-type Numbers = Pick<Distributions, 'lse' | 'logp'>
-
-/** @throws GraspError RECORD_INVALID, PROMPT_TOO_LONG, CONFIG_INVALID (k). */
+/**
+ * The numbers a token are of the f32 logits, whatever the distributions are rounded to.
+ * @throws GraspError PROMPT_TOO_LONG; CONFIG_INVALID when k is not in 1 … V.
+ */
 export async function score(
   learner: Learner,
   student: Side,
@@ -28,156 +21,77 @@ export async function score(
   items: readonly ScoreItem[],
   options: ScoreOptions,
 ): Promise<Scored[]> {
-  const vocabularySize = teacher.head.dims[0]!
-  if (options.encoding === 'topk' && !(options.k! >= 1 && options.k! <= vocabularySize)) {
-    throw new GraspError(
-      'CONFIG_INVALID',
-      `topk slices need k from 1 to the vocabulary's ${vocabularySize}, not ${options.k}`,
-    )
-  }
-  const hidden = (side: Side, prompts: 'studentPrompt' | 'teacherPrompt') =>
+  checkK(options, teacher)
+  const hiddenOf = (side: Side, prompt: 'studentPrompt' | 'teacherPrompt') =>
     learner.hiddenStates(
       side.weights,
-      items.map(item => sequenceOf(item[prompts], item.response)),
+      items.map(item => sequenceOf(item[prompt], item.response)),
     )
-  const studentHidden = await hidden(student, 'studentPrompt')
-  const teacherHidden = await hidden(teacher, 'teacherPrompt')
+  const studentHidden = await hiddenOf(student, 'studentPrompt')
+  const teacherHidden = await hiddenOf(teacher, 'teacherPrompt')
   // One pass through the head for all items: short responses would leave its chunks half empty.
   const numbers = await learner.numbers(
     { hidden: concat(studentHidden), head: student.head },
     { hidden: concat(teacherHidden), head: teacher.head },
-    concatIds(items.map(item => item.response)),
+    Int32Array.from(items.flatMap(({ response }) => Array.from(response))),
   )
   const scored: Scored[] = []
   let start = 0
   for (const [index, { response }] of items.entries()) {
-    const of = slicer(numbers, start, start + response.length)
-    start += response.length
-    const pair = {
-      student: {
-        hidden: studentHidden[index]!,
-        side: student,
-        numbers: { lse: of('studentLse'), logp: of('studentLogp') },
-      },
-      teacher: {
-        hidden: teacherHidden[index]!,
-        side: teacher,
-        numbers: { lse: of('teacherLse'), logp: of('teacherLogp') },
-      },
+    const end = start + response.length
+    const of = (name: keyof TokenNumbers) => numbers[name].slice(start, end)
+    const studentSide = {
+      side: student,
+      hidden: studentHidden[index]!,
+      numbers: { lse: of('studentLse'), logp: of('studentLogp') },
     }
-    scored.push({ ...(await encodePair(learner, pair, of('kl'), options)), kl: of('kl') })
+    const teacherSide = {
+      side: teacher,
+      hidden: teacherHidden[index]!,
+      numbers: { lse: of('teacherLse'), logp: of('teacherLogp') },
+    }
+    const kl = of('kl')
+    scored.push({ ...(await encodePair(learner, studentSide, teacherSide, kl, options)), kl })
+    start = end
   }
   return scored
 }
 
-interface Half {
-  readonly hidden: Float32Array
-  readonly side: Side
-  readonly numbers: Numbers
-}
-
 async function encodePair(
   learner: Learner,
-  { student, teacher }: { readonly student: Half; readonly teacher: Half },
+  student: ScoredSide,
+  teacher: ScoredSide,
   kl: Float32Array,
   options: ScoreOptions,
 ): Promise<Omit<Scored, 'kl'>> {
-  const { encoding, dtype } = options
-  if (options.numbersOnly) {
-    const none = { encoding, dtype, width: 0, data: new Uint8Array(0) }
-    return { student: { ...none, ...student.numbers }, teacher: { ...none, ...teacher.numbers } }
+  if (!options.numbersOnly && options.encoding === 'topk') {
+    return topKPair(learner, student, teacher, kl, { k: options.k!, dtype: options.dtype })
   }
-  if (encoding === 'factored') return { student: factored(student, dtype), teacher: factored(teacher, dtype) }
-  const logitsOf = ({ hidden, side }: Half) => learner.logits({ hidden, head: side.head })
-  const studentLogits = await logitsOf(student)
-  const teacherLogits = await logitsOf(teacher)
-  const vocabularySize = teacher.side.head.dims[0]!
-  if (encoding === 'dense') {
-    const dense = (logits: Float32Array, { numbers }: Half): Distributions => ({
-      encoding,
-      dtype,
-      width: vocabularySize,
-      data: encode(logits, dtype),
-      ...numbers,
-    })
-    return { student: dense(studentLogits, student), teacher: dense(teacherLogits, teacher) }
-  }
-  const k = options.k!
   return {
-    student: truncated(studentLogits, vocabularySize, k, dtype, student.numbers),
-    teacher: truncated(teacherLogits, vocabularySize, k, dtype, teacher.numbers),
-    truncation: truncationError(studentLogits, teacherLogits, { student, teacher }, kl, k, dtype),
+    student: await distributionsOf(learner, student, options),
+    teacher: await distributionsOf(learner, teacher, options),
   }
 }
 
-function factored({ hidden, side, numbers }: Half, dtype: Dtype): Distributions {
-  return {
-    encoding: 'factored',
-    dtype,
-    width: side.head.dims[1]!,
-    data: encode(hidden, dtype),
-    head: side.headHash,
-    ...numbers,
+async function distributionsOf(
+  learner: Learner,
+  { side, hidden, numbers }: ScoredSide,
+  { encoding, dtype, numbersOnly }: ScoreOptions,
+): Promise<Distributions> {
+  const [V, D] = side.head.dims as [number, number]
+  if (numbersOnly) return { encoding, dtype, width: 0, data: new Uint8Array(0), ...numbers }
+  if (encoding === 'factored') {
+    return { encoding, dtype, width: D, data: encode(hidden, dtype), head: side.headHash, ...numbers }
   }
+  const logits_TV = await learner.logits({ hidden, head: side.head })
+  return { encoding, dtype, width: V, data: encode(logits_TV, dtype), ...numbers }
 }
 
-function truncated(
-  logits_TV: Float32Array,
-  vocabularySize: number,
-  k: number,
-  dtype: Dtype,
-  numbers: Numbers,
-): Distributions {
-  const tokens = logits_TV.length / vocabularySize
-  const ids = new Uint32Array(tokens * k)
-  const values = new Float32Array(tokens * k)
-  for (let t = 0; t < tokens; t++) {
-    const row = logits_TV.subarray(t * vocabularySize, (t + 1) * vocabularySize)
-    const top = topK(row, k)
-    ids.set(top, t * k)
-    values.set(
-      Float32Array.from(top, id => row[id]!),
-      t * k,
-    )
-  }
-  return {
-    encoding: 'topk',
-    dtype,
-    width: k,
-    data: encode(values, dtype),
-    ids: new Uint8Array(ids.buffer),
-    ...numbers,
-  }
-}
-
-/** Mean over tokens of |KL of the truncated distributions − KL|, nats. */
-function truncationError(
-  studentLogits: Float32Array,
-  teacherLogits: Float32Array,
-  { student, teacher }: { readonly student: Half; readonly teacher: Half },
-  kl: Float32Array,
-  k: number,
-  dtype: Dtype,
-): number {
-  if (kl.length === 0) return 0
-  const vocabularySize = studentLogits.length / kl.length
-  let sum = 0
-  for (let t = 0; t < kl.length; t++) {
-    const row = (logits: Float32Array) => logits.subarray(t * vocabularySize, (t + 1) * vocabularySize)
-    const [studentRow, teacherRow] = [row(studentLogits), row(teacherLogits)]
-    const top = topK(teacherRow, k)
-    const approximate = truncatedKl({
-      teacherLogits: rounded(
-        Float32Array.from(top, id => teacherRow[id]!),
-        dtype,
-      ),
-      teacherLse: teacher.numbers.lse[t]!,
-      studentLogits: Float32Array.from(top, id => studentRow[id]!),
-      studentLse: student.numbers.lse[t]!,
-    })
-    sum += Math.abs(approximate - kl[t]!)
-  }
-  return sum / kl.length
+function checkK({ encoding, numbersOnly, k }: ScoreOptions, { head }: Side): void {
+  if (encoding !== 'topk' || numbersOnly) return
+  const V = head.dims[0]!
+  if (k !== undefined && Number.isInteger(k) && k >= 1 && k <= V) return
+  throw new GraspError('CONFIG_INVALID', `topk slices need k from 1 to the vocabulary's ${V}, not ${k}`)
 }
 
 /** The last response token predicts nothing, so it is no input. */
@@ -188,10 +102,6 @@ function sequenceOf(prompt: Int32Array, response: Int32Array): Sequence {
   return { ids, from: prompt.length - 1, count: response.length }
 }
 
-function slicer(numbers: TokenNumbers, start: number, end: number) {
-  return (name: keyof TokenNumbers) => numbers[name].slice(start, end)
-}
-
 function concat(parts: readonly Float32Array[]): Float32Array {
   const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0))
   let position = 0
@@ -200,8 +110,4 @@ function concat(parts: readonly Float32Array[]): Float32Array {
     position += part.length
   }
   return whole
-}
-
-function concatIds(parts: readonly Int32Array[]): Int32Array {
-  return Int32Array.from(parts.flatMap(part => Array.from(part)))
 }

@@ -115,12 +115,12 @@ for (const name of ['llama-tied', 'llama-untied'] as const) {
 test('a response does not depend on its neighbours, to the bit', async () => {
   const { config, weights } = await load({
     hiddenSize: 64,
-    intermediateSize: 200,
+    intermediateSize: 600,
     layers: 2,
     heads: 6,
     keyValueHeads: 2,
   })
-  const decoder = await decoderOf(config)
+  const decoder = await decoderOf(config, { sequencesPerPass: 64 })
   const numbers = [0, 1, 2, 5]
   const alone: Generation[] = []
   for (const number of numbers) alone.push(...(await decoder.generate(weights, [request(number)], SAMPLING)))
