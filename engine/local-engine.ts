@@ -158,8 +158,12 @@ class LocalEngine implements Engine {
     return this.#enqueue(async () => {
       const weights = this.#policies.get(this.#policies.newest)
       if (options.responses === 0) {
+        this.#discard()
         const version = this.#policies.add(weights)
         return { version, gradientNorm: 0, weightsHash: this.#policies.hash(version) }
+      }
+      if (this.#accumulated === 0) {
+        throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
       this.#optimiser ??= initialState(weights)
       const updated = this.#learner.update(weights, this.#optimiser, options)

@@ -200,6 +200,13 @@ export function engineContract(name: string, open: Open): void {
       })
     })
 
+    it('makes a version of the same weights of an update without responses', async () => {
+      const student = await openModel()
+      const nothing = await student.update({ ...UPDATE, responses: 0 })
+      assert.deepEqual(nothing, { version: 1, gradientNorm: 0, weightsHash: await student.weightsHash(0) })
+      assert.notEqual((await step(student, items)).weightsHash, nothing.weightsHash)
+    })
+
     it('has losses that are the means of the KL it scored', async () => {
       const scored = await engine.score(items, { policyVersion: 0, encoding: 'factored', dtype: 'f32' })
       const { losses, tokens } = await engine.accumulate(lessons(items, scored))
