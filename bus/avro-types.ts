@@ -36,8 +36,9 @@ class OwnBytesType extends types.BytesType {
     const start = tap.pos
     if (length < 0 || start + length > tap.buf.length) throw new Error('bytes reach beyond the record')
     tap.pos += length
-    const from = tap.buf.byteOffset + start
-    return new Uint8Array(tap.buf.buffer.slice(from, from + length))
+    const own = Buffer.allocUnsafeSlow(length)
+    tap.buf.copy(own, 0, start, tap.pos)
+    return new Uint8Array(own.buffer)
   }
 
   _write(tap: Tap, value: unknown): void {
