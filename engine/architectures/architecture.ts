@@ -1,5 +1,6 @@
 /** What the engine needs of a model family: its layer as a differentiable graph. Everything else is shared. */
 import { GraspError } from '../../errors/grasp-error.ts'
+import type { AttentionBlock } from '../graph/operations/attention.ts'
 import type { Value } from '../graph/value.ts'
 import type { ModelConfig } from './config.ts'
 import { llama } from './llama.ts'
@@ -9,8 +10,8 @@ export interface Positions {
   /** [T, headDim / 2] */
   readonly cos: Value
   readonly sin: Value
-  /** [T, T]: query by key, 0 where it may look and very low where not. */
-  readonly mask: Value
+  /** Which keys each query looks at. */
+  readonly blocks: readonly AttentionBlock[]
 }
 
 export interface Architecture {

@@ -2,10 +2,9 @@
 import { add } from '../graph/operations/add.ts'
 import { attention } from '../graph/operations/attention.ts'
 import { linear } from '../graph/operations/linear.ts'
-import { multiply } from '../graph/operations/multiply.ts'
 import { rmsNorm } from '../graph/operations/rms-norm.ts'
 import { rotary } from '../graph/operations/rotary.ts'
-import { silu } from '../graph/operations/silu.ts'
+import { swiglu } from '../graph/operations/swiglu.ts'
 import type { Value } from '../graph/value.ts'
 import type { Architecture, Positions } from './architecture.ts'
 import type { ModelConfig } from './config.ts'
@@ -39,16 +38,16 @@ export const llama: Architecture = {
     config: ModelConfig,
     x: Value,
     weights: ReadonlyMap<string, Value>,
-    { cos, sin, mask }: Positions,
+    { cos, sin, blocks }: Positions,
   ): Value {
     const project = (value: Value, weight: string) => linear(value, weights.get(weight)!)
     const normed = rmsNorm(x, weights.get(NORM)!, config.normEpsilon)
     const q = rotary(project(normed, QUERY), cos, sin)
     const k = rotary(project(normed, KEY), cos, sin)
-    const attended = attention(q, k, project(normed, VALUE), mask, config)
+    const attended = attention(q, k, project(normed, VALUE), blocks, config)
     const middle = add(x, project(attended, OUT))
     const middleNormed = rmsNorm(middle, weights.get(MIDDLE_NORM)!, config.normEpsilon)
-    const active = multiply(silu(project(middleNormed, GATE)), project(middleNormed, UP))
+    const active = swiglu(project(middleNormed, GATE), project(middleNormed, UP))
     return add(middle, project(active, DOWN))
   },
 }

@@ -1,9 +1,10 @@
 /** Groups sequences of unequal length into passes of padded rows. */
+import { LEAST_LENGTH } from './positions.ts'
 
 export interface Batch {
   /** Which sequences, by their place in the list. */
   readonly members: readonly number[]
-  /** T: the longest member; the others are padded on the right. */
+  /** T: the longest member's, or the least of a pass; shorter ones are padded on the right. */
   readonly length: number
 }
 
@@ -22,7 +23,7 @@ export function batchesOf(lengths: readonly number[], tokensPerPass: number): Ba
   for (const index of order) {
     const fits = open && (open.members.length + 1) * open.length <= tokensPerPass
     if (!open || !fits || lengths[index]! < LEAST_FILL * open.length) {
-      open = { members: [], length: lengths[index]! }
+      open = { members: [], length: Math.max(LEAST_LENGTH, lengths[index]!) }
       batches.push(open)
     }
     open.members.push(index)

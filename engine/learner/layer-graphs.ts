@@ -6,9 +6,10 @@ import { input } from '../graph/input.ts'
 import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
 import type { Dim } from '../graph/value.ts'
+import { positionValues } from './positions.ts'
 
 export interface LayerGraphs {
-  /** `x` [B, T, D], `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights to `y` [B, T, D]. */
+  /** `x` [B, T, D], the inputs of positions.ts and the layer's weights to `y` [B, T, D]. */
   readonly forward: Uint8Array
   /** The same, with what the backward pass needs as further outputs `kept.N`. */
   readonly training: Uint8Array
@@ -29,9 +30,7 @@ export function layerGraphs(config: ModelConfig): LayerGraphs {
   const weights = new Map(
     [...architecture.layerParameters(config)].map(([name, shape]) => [name, input(name, shape)]),
   )
-  const table = ['T', config.headDim / 2]
-  const positions = { cos: input('cos', table), sin: input('sin', table), mask: input('mask', ['T', 'T']) }
-  const y = architecture.layer(config, x, weights, positions)
+  const y = architecture.layer(config, x, weights, positionValues(config))
 
   const onto = new Map([...weights].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
   const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...weights.values()], { onto })

@@ -13,7 +13,7 @@ import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { layerGraphs } from './layer-graphs.ts'
-import { positionInputs } from './position-inputs.ts'
+import { positionFeeds, positionLengths } from './positions.ts'
 
 /** What is kept of a layer between forward and backward pass. */
 export interface LayerTrace {
@@ -49,7 +49,7 @@ export class Layers {
     this.#sessions = sessions
     this.#keptShapes = keptShapes
     this.#parameters = [...architectureOf(config).layerParameters(config).keys()]
-    this.#positions = positionInputs(config)
+    this.#positions = positionFeeds(config)
   }
 
   /**
@@ -138,7 +138,7 @@ export class Layers {
   }
 
   #keptDims([rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
-    const lengths = { B: rows!, T: length! }
+    const lengths = { B: rows!, ...positionLengths(length!) }
     return new Map([...this.#keptShapes].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
   }
 

@@ -5,6 +5,7 @@ import { composite } from './composite.ts'
 import { matmul } from './matmul.ts'
 import { multiply } from './multiply.ts'
 import { reshape } from './reshape.ts'
+import { concat, type Range, slice } from './slice.ts'
 import { softmax } from './softmax.ts'
 import { subtract } from './subtract.ts'
 import { sumTo } from './sum-to.ts'
@@ -18,33 +19,55 @@ export interface AttentionHeads {
 }
 
 /**
+ * Queries that look at the same keys. Blocks of rows that follow each other and look at no more than they may
+ * spare a causal attention the half of the scores that its mask would discard.
+ */
+export interface AttentionBlock {
+  readonly queries: Range
+  readonly keys: Range
+  /** [queries, keys], added to the scores: 0, or so low that the exponential vanishes. */
+  readonly mask: Value
+}
+
+/**
  * softmax(q · kᵀ / √headDim + mask) · v for each head.
  *
  * @param q [B, T, H · headDim], heads one after the other
  * @param k [B, T, K · headDim]
  * @param v [B, T, K · headDim]
- * @param mask [T, T], added to the scores: 0, or so low that the exponential vanishes
+ * @param blocks cover the queries in order
  * @returns [B, T, H · headDim]
  */
-export function attention(q: Value, k: Value, v: Value, mask: Value, options: AttentionHeads): Value {
-  const { heads, keyValueHeads, headDim } = options
+export function attention(
+  q: Value,
+  k: Value,
+  v: Value,
+  blocks: readonly AttentionBlock[],
+  { heads, keyValueHeads, headDim }: AttentionHeads,
+): Value {
   expectShape(q.shape[2] === heads * headDim && k.shape[2] === keyValueHeads * headDim, 'attention', q, k)
   expectShape(v.shape[2] === keyValueHeads * headDim, 'attention', v)
   const [batch, length] = [q.shape[0]!, q.shape[1]!]
-  // The queries of a group stand below each other, [B, K, G·T, headDim], so that keys are never repeated.
-  const stacked = heads === keyValueHeads ? length : `${heads / keyValueHeads}·${length}`
   const split = (x: Value, count: number) =>
     transpose(reshape(x, [batch, length, count, headDim]), [0, 2, 1, 3])
-  const queries = reshape(split(q, heads), [batch, keyValueHeads, stacked, headDim])
-  const context = grouped(
-    queries,
-    split(k, keyValueHeads),
-    split(v, keyValueHeads),
-    mask,
-    heads,
-    headDim ** -0.5,
-  )
-  const merged = transpose(reshape(context, [batch, heads, length, headDim]), [0, 2, 1, 3])
+  const [queries, keys, values] = [split(q, heads), split(k, keyValueHeads), split(v, keyValueHeads)]
+  const contexts = blocks.map(block => {
+    const part = (x: Value, range: Range) => (range.length === length ? x : slice(x, 2, range))
+    const rows = block.queries.length
+    // The queries of a group stand below each other, [B, K, G·T, headDim], so that keys are never repeated.
+    const stacked = heads === keyValueHeads ? rows : `${heads / keyValueHeads}·${rows}`
+    const context = grouped(
+      reshape(part(queries, block.queries), [batch, keyValueHeads, stacked, headDim]),
+      part(keys, block.keys),
+      part(values, block.keys),
+      block.mask,
+      heads,
+      headDim ** -0.5,
+    )
+    return reshape(context, [batch, heads, rows, headDim])
+  })
+  const ranges = blocks.map(block => block.queries)
+  const merged = transpose(concat(contexts, 2, ranges, length), [0, 2, 1, 3])
   return reshape(merged, [batch, length, heads * headDim])
 }
 

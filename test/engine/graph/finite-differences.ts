@@ -13,6 +13,7 @@ export interface Example {
   readonly dims: readonly number[]
   /** Drawn from [-1, 1] where left out. */
   readonly data?: readonly number[]
+  readonly type?: 'float32' | 'int64'
   /** Not differentiated. */
   readonly constant?: boolean
 }
@@ -32,6 +33,13 @@ export function size(dims: readonly number[]): number {
   return dims.reduce((product, dim) => product * dim, 1)
 }
 
+export interface CheckOptions {
+  readonly step?: number
+  readonly tolerance?: number
+  /** Tensors for inputs that `build` makes itself. */
+  readonly feeds?: Readonly<Record<string, Tensor>>
+}
+
 /**
  * Checks the gradient of Σ adjoint · y, y = build(inputs), with a random adjoint. The quotient is the
  * five-point one, whose error is O(step⁴): with f32 evaluations a step large enough to drown rounding
@@ -40,15 +48,18 @@ export function size(dims: readonly number[]): number {
 export async function checkGradient(
   build: (inputs: Readonly<Record<string, Value>>) => Value,
   examples: Readonly<Record<string, Example>>,
-  { step = 0.03, tolerance = 2e-4 } = {},
+  { step = 0.03, tolerance = 2e-4, feeds: others = {} }: CheckOptions = {},
 ): Promise<void> {
   const random = uniform(7)
   const values: Record<string, Value> = {}
-  const feeds: Record<string, Tensor> = {}
-  for (const [name, example] of Object.entries(examples)) {
-    values[name] = input(name, example.shape)
-    const data = Float32Array.from(example.data ?? Array.from({ length: size(example.dims) }, random))
-    feeds[name] = new Tensor('float32', data, example.dims)
+  const feeds: Record<string, Tensor> = { ...others }
+  for (const [name, { shape, dims, data, type = 'float32' }] of Object.entries(examples)) {
+    values[name] = input(name, shape, type)
+    const numbers = data ?? Array.from({ length: size(dims) }, random)
+    feeds[name] =
+      type === 'int64'
+        ? new Tensor('int64', BigInt64Array.from(numbers, BigInt), dims)
+        : new Tensor('float32', Float32Array.from(numbers), dims)
   }
   const y = build(values)
   const wrt = Object.keys(examples).filter(name => !examples[name]!.constant)
@@ -59,14 +70,13 @@ export async function checkGradient(
   )
 
   const forward = await Session.create('forward', buildModel('forward', { y }), { threads: 1 })
-  const evaluate = async () => (await forward.run(feeds)).y!
+  const evaluate = async () => (await forward.run(pick(feeds, forward.inputs))).y!
   const { dims, data: at } = await evaluate()
   const adjoint = Float32Array.from({ length: at.length }, random)
   const outputs = Object.fromEntries(gradients.map((value, index) => [`d ${wrt[index]}`, value]))
   const backward = await Session.create('backward', buildModel('backward', outputs), { threads: 1 })
-  const needed = backward.inputs.filter(name => name !== 'adjoint').map(name => [name, feeds[name]!])
-  const given = { ...Object.fromEntries(needed), adjoint: new Tensor('float32', adjoint, dims) }
-  const got = await backward.run(backward.inputs.includes('adjoint') ? given : Object.fromEntries(needed))
+  const all = { ...feeds, adjoint: new Tensor('float32', adjoint, dims) }
+  const got = await backward.run(pick(all, backward.inputs))
 
   for (const name of wrt) {
     const point = feeds[name]!.data as Float32Array
@@ -93,4 +103,8 @@ export async function checkGradient(
   }
   await forward.release()
   await backward.release()
+}
+
+function pick(feeds: Readonly<Record<string, Tensor>>, names: readonly string[]): Record<string, Tensor> {
+  return Object.fromEntries(names.map(name => [name, feeds[name]!]))
 }

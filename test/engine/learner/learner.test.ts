@@ -128,6 +128,22 @@ describe('Learner', () => {
       }
     })
 
+    it('sequences of one token, alone or with others', async () => {
+      const item = (index: number, response: number[]): TrainItem => ({
+        loss: 'cross-entropy',
+        prompt: prompts[index]!.subarray(0, 1),
+        response: Int32Array.from(response),
+      })
+      const items = [item(0, [5]), item(1, [6, 7, 8, 9, 10]), item(2, [7, 3])]
+      const alone = await gradients(items.map(one => [one]))
+      assert(alone.losses.every(loss => loss > 0 && Number.isFinite(loss)))
+      assertSame(await gradients([items]), alone, 1e-5)
+      const sequences = [1, 2, 3].map(count => ({ ids: prompts[2]!.subarray(0, count), from: 0, count }))
+      const [one, two, three] = await learner.hiddenStates(student, sequences)
+      assertClose('one token', one!, three!.subarray(0, config.hiddenSize), 1e-5)
+      assertClose('two tokens', two!, three!.subarray(0, 2 * config.hiddenSize), 1e-5)
+    })
+
     it('hidden states do not depend on what shares the pass', async () => {
       const sequences = prompts.map((prompt, index) => responseSequence(prompt, responses[index]!))
       const together = await learner.hiddenStates(student, sequences)

@@ -1,4 +1,5 @@
 import { describe, it } from 'node:test'
+import type { ModelConfig } from '../../../../engine/architectures/config.ts'
 import { scalar } from '../../../../engine/graph/input.ts'
 import { add } from '../../../../engine/graph/operations/add.ts'
 import { attention } from '../../../../engine/graph/operations/attention.ts'
@@ -13,11 +14,13 @@ import { rmsNorm } from '../../../../engine/graph/operations/rms-norm.ts'
 import { rotary } from '../../../../engine/graph/operations/rotary.ts'
 import { scale } from '../../../../engine/graph/operations/scale.ts'
 import { sigmoid } from '../../../../engine/graph/operations/sigmoid.ts'
-import { silu } from '../../../../engine/graph/operations/silu.ts'
+import { concat, slice } from '../../../../engine/graph/operations/slice.ts'
 import { softmax } from '../../../../engine/graph/operations/softmax.ts'
 import { subtract } from '../../../../engine/graph/operations/subtract.ts'
 import { sumTo } from '../../../../engine/graph/operations/sum-to.ts'
+import { swiglu } from '../../../../engine/graph/operations/swiglu.ts'
 import { transpose } from '../../../../engine/graph/operations/transpose.ts'
+import { LEAST_LENGTH, positionFeeds, positionValues } from '../../../../engine/learner/positions.ts'
 import { checkGradient } from '../finite-differences.ts'
 
 const matrix = { shape: ['N', 3], dims: [2, 3] }
@@ -38,7 +41,7 @@ describe('gradients agree with finite differences', () => {
     it(`${name}: a value with itself`, () =>
       checkGradient(({ a }) => operation(a!, scale(a!, 2)), { a: matrix }))
   }
-  for (const [name, operation] of Object.entries({ exp, negate, sigmoid, silu, softmax, logSoftmax })) {
+  for (const [name, operation] of Object.entries({ exp, negate, sigmoid, softmax, logSoftmax })) {
     it(name, () => checkGradient(({ a }) => operation(a!), { a: matrix }))
   }
   it('scale', () => checkGradient(({ a }) => scale(a!, -1.5), { a: matrix }))
@@ -77,6 +80,7 @@ describe('gradients agree with finite differences', () => {
       x: matrix,
       w: { shape: [3, 3], dims: [3, 3] },
     }))
+  it('swiglu', () => checkGradient(({ a, b }) => swiglu(a!, b!), { a: matrix, b: matrix }))
   it('rmsNorm', () =>
     checkGradient(({ x, w }) => rmsNorm(x!, w!, 1e-5), {
       x: { shape: ['B', 'T', 3], dims: [2, 2, 3] },
@@ -90,25 +94,42 @@ describe('gradients agree with finite differences', () => {
       sin: { shape: ['T', 2], dims: [3, 2], data: angles.map(Math.sin), constant: true },
     })
   })
+  it('slice and concat: parts of an axis, one of them empty', () => {
+    const bound = (at: number) =>
+      ({ shape: [1], dims: [1], data: [at], type: 'int64', constant: true }) as const
+    return checkGradient(
+      ({ a, b, c, d, e }) => {
+        const of = e!
+        const ranges = [
+          { to: b!, of, length: 'p' },
+          { from: b!, to: c!, of, length: 'q' },
+          { from: c!, to: d!, of, length: 'r' },
+          { from: d!, to: e!, of, length: 's' },
+        ]
+        const parts = ranges.map((range, index) => scale(slice(a!, 1, range), index + 1))
+        return concat(parts, 1, ranges, 'T')
+      },
+      { a: { shape: ['N', 'T', 2], dims: [2, 5, 2] }, b: bound(1), c: bound(4), d: bound(4), e: bound(5) },
+    )
+  })
   for (const keyValueHeads of [1, 2, 4]) {
-    it(`attention: 4 query heads, ${keyValueHeads} key/value heads, causal`, () => {
-      const kv = { shape: ['B', 'T', keyValueHeads * 2], dims: [2, 3, keyValueHeads * 2] }
-      const mask = {
-        shape: ['T', 'T'],
-        dims: [3, 3],
-        data: [0, -1e9, -1e9, 0, 0, -1e9, 0, 0, 0],
-        constant: true,
-      }
-      return checkGradient(
-        ({ q, k, v, mask }) => attention(q!, k!, v!, mask!, { heads: 4, keyValueHeads, headDim: 2 }),
-        { q: { shape: ['B', 'T', 8], dims: [2, 3, 8] }, k: kv, v: kv, mask },
-      )
-    })
+    for (const length of [LEAST_LENGTH, 5, 6]) {
+      it(`attention: 4 query heads, ${keyValueHeads} key/value heads, causal, length ${length}`, () => {
+        const config = { headDim: 2 } as ModelConfig
+        const { blocks } = positionValues(config)
+        const kv = { shape: ['B', 'T', keyValueHeads * 2], dims: [2, length, keyValueHeads * 2] }
+        return checkGradient(
+          ({ q, k, v }) => attention(q!, k!, v!, blocks, { heads: 4, keyValueHeads, headDim: 2 }),
+          { q: { shape: ['B', 'T', 8], dims: [2, length, 8] }, k: kv, v: kv },
+          { feeds: positionFeeds({ ...config, contextLength: 8, ropeTheta: 1e4 })(length) },
+        )
+      })
+    }
   }
   it('chain with shared values', () =>
     checkGradient(
       ({ a, w }) => {
-        const h = silu(linear(a!, w!))
+        const h = swiglu(linear(a!, w!), a!)
         return add(multiply(h, softmax(h)), add(a!, linear(h, w!)))
       },
       { a: matrix, w: { shape: [3, 3], dims: [3, 3] } },
