@@ -25,7 +25,7 @@ export function deliver<T extends Topic>(
   if (admit && !admit({ topic, partition, offset }, encoded.length)) return undefined
   const key = keyOf(entry)
   const timestamp = timestampOf(entry)
-  // Looking a schema up is a read, which overwrites the entry.
+  // Looking a schema up is another read, which may overwrite the entry.
   const stable = codec.isCurrent(topic, encoded) ? encoded : copyOf(encoded)
   try {
     const value = codec.decode(topic, stable)

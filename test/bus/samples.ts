@@ -45,9 +45,13 @@ export async function gather<T>(source: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-/** Resolves when `condition` holds; the test runner's own timeout is the only clock. */
+/** Resolves when `condition` holds; fails when it does not for so long that it never will. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 2))
+  const start = Date.now()
+  while (!condition()) {
+    if (Date.now() - start > 60_000) throw new Error(`waited in vain for ${condition}`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
 }
 
 /** Enough turns of the event loop for anything that could still happen to happen. */
