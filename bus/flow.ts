@@ -18,10 +18,10 @@ export interface FlowOptions extends Omit<ReadOptions, 'released$'> {
 
 /** Subscribe to one of the two streams, once. */
 export interface Flow<T extends Topic> {
-  /** Every record, also those that cannot be decoded. */
+  /** Every record, also those that cannot be decoded. A stage that commits by itself needs no `commit`. */
   readonly deliveries$: Observable<Delivery<T>>
 
-  /** The records that can be decoded; the others become dead letters and are committed in their turn. */
+  /** The records that can be decoded; the others become dead letters, which `commit` commits in their turn. */
   readonly records$: Observable<LogRecord<T>>
 
   /** Gives back the credits of records that the stage no longer holds, though it cannot finish them yet. */
@@ -38,12 +38,16 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
   const { stage, group } = options
   const inFlight = new InFlight()
   const released$ = new Subject<readonly Place[]>()
+  // A stage that commits by itself never asks for `commit`, and nothing would ever leave the tracker.
+  let tracking = false
   let exhausted = false
   let nudge = () => {}
 
   const deliveries$ = log.read(topic, { ...options, released$ }).pipe(
     tap({
-      next: delivery => inFlight.deliver(delivery),
+      next: delivery => {
+        if (tracking) inFlight.deliver(delivery)
+      },
       complete: () => {
         exhausted = true
       },
@@ -63,6 +67,7 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
     records$: deliveries$.pipe(filter(decoded)),
     release: places => released$.next(places),
     commit: ({ seal = [] } = {}) => {
+      tracking = true
       const connect = (wake: () => void) => {
         nudge = wake
       }

@@ -5,20 +5,12 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { partitionOf } from '../partition.ts'
-import type {
-  CommitRequest,
-  Delivery,
-  Log,
-  Output,
-  Place,
-  Position,
-  ReadOptions,
-  TopicInfo,
-} from '../port.ts'
+import type { CommitRequest, Delivery, Log, Output, Place, ReadOptions, TopicInfo } from '../port.ts'
 import { writeEntry } from './entry.ts'
 import { type Environment, openEnvironment } from './environment.ts'
 import { logFault } from './faults.ts'
 import { GroupCommit } from './group-commit.ts'
+import { Positions } from './positions.ts'
 import { Reader } from './reader.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
 import { Store } from './store.ts'
@@ -72,8 +64,7 @@ class LmdbLog implements Log {
   readonly #writes: GroupCommit
   readonly #wakeUp = new WakeUp()
   readonly #readers = new Set<Reader<Topic>>()
-  /** Positions as this process last saw or set them, by group, topic and partition. */
-  readonly #positions = new Map<string, number>()
+  readonly #positions: Positions
   #closing: Promise<void> | undefined
 
   constructor(environment: Environment, store: Store, codec: Codec, readOnly: boolean) {
@@ -81,9 +72,10 @@ class LmdbLog implements Log {
     this.#store = store
     this.#codec = codec
     this.#readOnly = readOnly
+    this.#positions = new Positions(store)
     this.#writes = new GroupCommit(environment.root, committed => {
       if (committed) this.#wakeUp.all()
-      else this.#positions.clear()
+      else this.#positions.forget()
     })
   }
 
@@ -119,10 +111,10 @@ class LmdbLog implements Log {
     const { group, outputs, positions, seal = [] } = request
     const prepared = this.#prepare(outputs)
     const places = await this.#write(sizeOf(prepared), () => {
-      for (const position of positions) this.#checkPosition(group, position)
+      for (const position of positions) this.#positions.check(group, position)
       for (const topic of seal) this.#store.partitions(topic)
       const appended = this.#appendAll(prepared)
-      for (const position of positions) this.#setPosition(group, position)
+      for (const position of positions) this.#positions.set(group, position)
       for (const topic of seal) this.#store.seal(topic)
       return appended
     })
@@ -141,24 +133,18 @@ class LmdbLog implements Log {
         const message = `seek in ${topic}: it has ${ends.length} partition(s), got ${offsets.length} offset(s)`
         throw new GraspError('LOG_MISMATCH', message)
       }
-      for (const [partition, offset] of offsets.entries()) this.#checkRange({ topic, partition, offset })
-      for (const [partition, offset] of offsets.entries())
-        this.#setPosition(group, { topic, partition, offset })
+      const positions = offsets.map((offset, partition) => ({ topic, partition, offset }))
+      for (const position of positions) this.#positions.checkRange(position)
+      for (const position of positions) this.#positions.set(group, position)
     })
   }
 
   async *scan<T extends Topic>(topic: T, options: ScanOptions = {}): AsyncGenerator<Delivery<T>> {
-    const records = scanTopic(this.#store, this.#codec, topic, options)
-    for (;;) {
-      let step: IteratorResult<Delivery<T>>
-      try {
-        this.#checkOpen()
-        step = await records.next()
-      } catch (cause) {
-        throw logFault(this.#store.path, 'read', cause)
-      }
-      if (step.done) return
-      yield step.value
+    try {
+      this.#checkOpen()
+      yield* scanTopic(this.#store, this.#codec, topic, options)
+    } catch (cause) {
+      throw this.#closing ? this.#closedError() : logFault(this.#store.path, 'read', cause)
     }
   }
 
@@ -196,10 +182,7 @@ class LmdbLog implements Log {
     this.#checkOpen()
     const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
     const reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
-    for (let partition = 0; partition < this.#store.partitions(topic); partition++) {
-      const position = this.#store.position(topic, options.group, partition)
-      this.#positions.set(positionKey(topic, options.group, partition), position)
-    }
+    this.#positions.watch(topic, options.group)
     this.#readers.add(reader)
     return () => {
       reader.close()
@@ -257,34 +240,6 @@ class LmdbLog implements Log {
     })
   }
 
-  #checkPosition(group: string, position: Position): void {
-    this.#checkRange(position)
-    const { topic, partition } = position
-    const expected = this.#positions.get(positionKey(topic, group, partition))
-    const stored = this.#store.position(topic, group, partition)
-    if (expected === undefined || expected === stored) return
-    throw new GraspError(
-      'LOG_UNAVAILABLE',
-      `another process works on ${topic}/${partition} as group ${group}: its position was ${expected} and is ` +
-        `now ${stored}. Stop one of the two; what this one did since is not committed`,
-    )
-  }
-
-  #checkRange({ topic, partition, offset }: Position): void {
-    const end = this.#store.end(topic, partition)
-    const valid = Number.isInteger(partition) && partition >= 0 && partition < this.#store.partitions(topic)
-    if (valid && Number.isInteger(offset) && offset >= 0 && offset <= end) return
-    throw new GraspError(
-      'LOG_MISMATCH',
-      `position ${offset} of ${topic}/${partition} does not exist: the log in ${this.#store.path} ends at ${end}`,
-    )
-  }
-
-  #setPosition(group: string, { topic, partition, offset }: Position): void {
-    this.#store.setPosition(topic, group, partition, offset)
-    this.#positions.set(positionKey(topic, group, partition), offset)
-  }
-
   #checkOpen(): void {
     if (this.#closing) throw this.#closedError()
   }
@@ -292,10 +247,6 @@ class LmdbLog implements Log {
   #closedError(): GraspError {
     return new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was closed`)
   }
-}
-
-function positionKey(topic: Topic, group: string, partition: number): string {
-  return `${partition}/${topic}/${group}`
 }
 
 function sizeOf(prepared: readonly Prepared[]): number {
