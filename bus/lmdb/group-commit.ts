@@ -10,9 +10,16 @@ import { realCause } from './faults.ts'
 const BATCH_BYTES = 64 << 20
 const BATCH_JOBS = 4096
 
-interface Job {
-  readonly bytes: number
-  readonly work: () => unknown
+export interface Job<T> {
+  /** What it is going to write, roughly. */
+  readonly bytes?: number
+  /** Looks, and refuses by throwing a GraspError: then only this job's promise rejects. */
+  readonly check?: () => void
+  /** Writes. Any error here undoes the whole transaction and rejects all that were in it. */
+  readonly work: () => T
+}
+
+interface Waiting extends Job<unknown> {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -20,7 +27,7 @@ interface Job {
 export class GroupCommit {
   readonly #root: RootDatabase
   readonly #settled: (committed: boolean) => void
-  #waiting: Job[] = []
+  #waiting: Waiting[] = []
   #running: Promise<void> | undefined
   /** The job asked for last. */
   #last: Promise<unknown> = Promise.resolve()
@@ -31,14 +38,10 @@ export class GroupCommit {
     this.#settled = settled
   }
 
-  /**
-   * Runs `work` inside a write transaction and resolves with its result once that is synced to disk.
-   * `work` may refuse by throwing a GraspError before it has written anything; then only this promise
-   * rejects. Any other error undoes the transaction and rejects all that were in it.
-   */
-  run<T>(bytes: number, work: () => T): Promise<T> {
+  /** Runs a job inside a write transaction and resolves with its result once that is synced to disk. */
+  run<T>(job: Job<T>): Promise<T> {
     const settled = new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ bytes, work, resolve: resolve as (value: unknown) => void, reject })
+      this.#waiting.push({ ...job, resolve: resolve as (value: unknown) => void, reject })
     })
     this.#last = settled
     this.#running ??= this.#drain()
@@ -57,18 +60,18 @@ export class GroupCommit {
     this.#running = undefined
   }
 
-  #batch(): Job[] {
+  #batch(): Waiting[] {
     let bytes = 0
     let jobs = 0
     for (const job of this.#waiting) {
-      bytes += job.bytes
+      bytes += job.bytes ?? 0
       if (jobs > 0 && (bytes > BATCH_BYTES || jobs >= BATCH_JOBS)) break
       jobs++
     }
     return this.#waiting.splice(0, jobs)
   }
 
-  async #commit(batch: Job[]): Promise<void> {
+  async #commit(batch: Waiting[]): Promise<void> {
     let settle: (() => void)[] = []
     try {
       // A child transaction, because lmdb-js commits a plain one even when its callback throws.
@@ -88,12 +91,13 @@ export class GroupCommit {
 function ignore(): void {}
 
 /** Runs a job and gives what is to be told once the transaction is in. */
-function attempt({ work, resolve, reject }: Job): () => void {
+function attempt({ check, work, resolve, reject }: Waiting): () => void {
   try {
-    const result = work()
-    return () => resolve(result)
+    check?.()
   } catch (error) {
     if (error instanceof GraspError) return () => reject(error)
     throw error
   }
+  const result = work()
+  return () => resolve(result)
 }

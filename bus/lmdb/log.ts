@@ -9,7 +9,7 @@ import type { CommitRequest, Delivery, Log, Output, Place, ReadOptions, TopicInf
 import { writeEntry } from './entry.ts'
 import { type Environment, openEnvironment } from './environment.ts'
 import { logFault } from './faults.ts'
-import { GroupCommit } from './group-commit.ts'
+import { GroupCommit, type Job } from './group-commit.ts'
 import { Positions } from './positions.ts'
 import { Reader } from './reader.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
@@ -85,7 +85,7 @@ class LmdbLog implements Log {
 
   async append(outputs: readonly Output[]): Promise<Place[]> {
     const prepared = this.#prepare(outputs)
-    return this.#write(sizeOf(prepared), () => this.#appendAll(prepared))
+    return this.#write({ bytes: sizeOf(prepared), work: () => this.#appendAll(prepared) })
   }
 
   read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {
@@ -109,14 +109,20 @@ class LmdbLog implements Log {
 
   async commit(request: CommitRequest): Promise<Place[]> {
     const { group, outputs, positions, seal = [] } = request
+    checkName('group', group)
     const prepared = this.#prepare(outputs)
-    const places = await this.#write(sizeOf(prepared), () => {
-      for (const position of positions) this.#positions.check(group, position)
-      for (const topic of seal) this.#store.partitions(topic)
-      const appended = this.#appendAll(prepared)
-      for (const position of positions) this.#positions.set(group, position)
-      for (const topic of seal) this.#store.seal(topic)
-      return appended
+    const places = await this.#write({
+      bytes: sizeOf(prepared),
+      check: () => {
+        for (const position of positions) this.#positions.check(group, position)
+        for (const topic of seal) this.#store.partitions(topic)
+      },
+      work: () => {
+        const appended = this.#appendAll(prepared)
+        for (const position of positions) this.#positions.set(group, position)
+        for (const topic of seal) this.#store.seal(topic)
+        return appended
+      },
     })
     for (const reader of this.#readers) reader.settled(group, positions)
     return places
@@ -127,15 +133,19 @@ class LmdbLog implements Log {
   }
 
   async seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void> {
-    await this.#write(0, () => {
-      const ends = this.#store.ends(topic)
-      if (offsets.length !== ends.length) {
-        const message = `seek in ${topic}: it has ${ends.length} partition(s), got ${offsets.length} offset(s)`
+    checkName('group', group)
+    const positions = offsets.map((offset, partition) => ({ topic, partition, offset }))
+    await this.#write({
+      check: () => {
+        const partitions = this.#store.partitions(topic)
+        for (const position of positions) this.#positions.checkRange(position)
+        if (offsets.length === partitions) return
+        const message = `seek in ${topic}: it has ${partitions} partition(s), got ${offsets.length} offset(s)`
         throw new GraspError('LOG_MISMATCH', message)
-      }
-      const positions = offsets.map((offset, partition) => ({ topic, partition, offset }))
-      for (const position of positions) this.#positions.checkRange(position)
-      for (const position of positions) this.#positions.set(group, position)
+      },
+      work: () => {
+        for (const position of positions) this.#positions.set(group, position)
+      },
     })
   }
 
@@ -149,9 +159,13 @@ class LmdbLog implements Log {
   }
 
   async seal(topics: readonly Topic[]): Promise<void> {
-    await this.#write(0, () => {
-      for (const topic of topics) this.#store.partitions(topic)
-      for (const topic of topics) this.#store.seal(topic)
+    await this.#write({
+      check: () => {
+        for (const topic of topics) this.#store.partitions(topic)
+      },
+      work: () => {
+        for (const topic of topics) this.#store.seal(topic)
+      },
     })
   }
 
@@ -160,7 +174,8 @@ class LmdbLog implements Log {
   }
 
   async setNote(name: string, value: string): Promise<void> {
-    await this.#write(0, () => this.#store.setNote(name, value))
+    checkName('note', name)
+    await this.#write({ work: () => this.#store.setNote(name, value) })
   }
 
   close(): Promise<void> {
@@ -180,6 +195,7 @@ class LmdbLog implements Log {
     subscriber: Subscriber<Delivery<T>>,
   ): () => void {
     this.#checkOpen()
+    checkName('group', options.group)
     const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
     const reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
     this.#positions.watch(topic, options.group)
@@ -200,13 +216,13 @@ class LmdbLog implements Log {
     }
   }
 
-  async #write<T>(bytes: number, work: () => T): Promise<T> {
+  async #write<T>(job: Job<T>): Promise<T> {
     this.#checkOpen()
     if (this.#readOnly) {
       throw new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was opened for reading only`)
     }
     try {
-      return await this.#writes.run(bytes, work)
+      return await this.#writes.run(job)
     } catch (cause) {
       throw logFault(this.#store.path, 'write to', cause)
     }
@@ -247,6 +263,13 @@ class LmdbLog implements Log {
   #closedError(): GraspError {
     return new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was closed`)
   }
+}
+
+/** Names are keys of the database, which takes keys of limited length. */
+function checkName(what: string, name: string): void {
+  if (name.length > 0 && name.length <= 200 && !name.includes('\0')) return
+  const message = `${what}: expected a name of 1 to 200 characters, got ${JSON.stringify(name.slice(0, 50))}`
+  throw new GraspError('CONFIG_INVALID', message)
 }
 
 function sizeOf(prepared: readonly Prepared[]): number {

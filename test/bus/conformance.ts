@@ -400,6 +400,27 @@ export function describeLog(name: string, make: MakeHarness): void {
       })
     })
 
+    describe('names', () => {
+      for (const name of ['', 'x'.repeat(201), 'a\0b']) {
+        it(`${JSON.stringify(name.slice(0, 5))} of length ${name.length} is refused`, async () => {
+          const refused = { code: 'CONFIG_INVALID', message: /expected a name of 1 to 200 characters/ }
+          await assert.rejects(log.commit({ group: name, outputs: [], positions: [] }), refused)
+          await assert.rejects(log.seek('questions', name, [0, 0, 0]), refused)
+          await assert.rejects(log.setNote(name, 'x'), refused)
+          await assert.rejects(all(read('questions', { group: name })), refused)
+        })
+      }
+
+      it('in any script are taken', async () => {
+        await log.setNote('заметка 📝', 'ü')
+        assert.equal(await log.note('заметка 📝'), 'ü')
+        await log.append(questions(1, () => 'k'))
+        const [record] = await all(read('questions', { group: 'группа 組'.repeat(20) }))
+        await commitPast(record!, 'группа 組'.repeat(20))
+        assert.deepEqual(await all(read('questions', { group: 'группа 組'.repeat(20) })), [])
+      })
+    })
+
     describe('seek', () => {
       it('sets where a group reads from', async () => {
         await log.append(questions(30))

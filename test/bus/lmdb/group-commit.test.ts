@@ -23,13 +23,15 @@ describe('group commit', () => {
     await root.close()
     await folder.remove()
   })
-  const put = (key: string, value: number) => writes.run(10, () => items.putSync(key, value))
+  const put = (key: string, value: number) => writes.run({ work: () => items.putSync(key, value) })
   const stored = () => Object.fromEntries([...items.getRange({})].map(({ key, value }) => [key, value]))
 
   it('gives the result of the work once it is in', async () => {
-    const result = await writes.run(0, () => {
-      items.putSync('a', 1)
-      return 'done'
+    const result = await writes.run({
+      work: () => {
+        items.putSync('a', 1)
+        return 'done'
+      },
     })
     assert.equal(result, 'done')
     assert.deepEqual(stored(), { a: 1 })
@@ -37,7 +39,7 @@ describe('group commit', () => {
 
   it('takes what is asked for in one turn into one transaction, in order', async () => {
     const order: number[] = []
-    await Promise.all([1, 2, 3].map(i => writes.run(0, () => order.push(i))))
+    await Promise.all([1, 2, 3].map(i => writes.run({ work: () => order.push(i) })))
     assert.deepEqual(order, [1, 2, 3])
     assert.deepEqual(transactions, [true])
   })
@@ -50,7 +52,7 @@ describe('group commit', () => {
   })
 
   it('does not gather more bytes than a transaction should hold', async () => {
-    const large = () => writes.run(40 << 20, () => {})
+    const large = () => writes.run({ bytes: 40 << 20, work: () => {} })
     await Promise.all([large(), large(), large(), put('a', 1)])
     assert.deepEqual(transactions, [true, true, true])
   })
@@ -59,8 +61,11 @@ describe('group commit', () => {
     const refusal = new GraspError('LOG_MISMATCH', 'no')
     const results = await Promise.allSettled([
       put('a', 1),
-      writes.run(0, () => {
-        throw refusal
+      writes.run({
+        check: () => {
+          throw refusal
+        },
+        work: () => items.putSync('never', 0),
       }),
       put('b', 2),
     ])
@@ -75,9 +80,11 @@ describe('group commit', () => {
   it('undoes everything when a job breaks, and goes on', async () => {
     const results = await Promise.allSettled([
       put('a', 1),
-      writes.run(0, () => {
-        items.putSync('b', 2)
-        throw new TypeError('broken')
+      writes.run({
+        work: () => {
+          items.putSync('b', 2)
+          throw new GraspError('LOG_UNAVAILABLE', 'broken')
+        },
       }),
       put('c', 3),
     ])
@@ -91,8 +98,11 @@ describe('group commit', () => {
   it('tells when all is settled', async () => {
     assert.equal(writes.pending, undefined)
     const results: string[] = []
-    const failing = writes.run(0, () => {
-      throw new GraspError('LOG_MISMATCH', 'no')
+    const failing = writes.run({
+      check: () => {
+        throw new GraspError('LOG_MISMATCH', 'no')
+      },
+      work: () => {},
     })
     failing.catch(() => results.push('failed'))
     await writes.pending
