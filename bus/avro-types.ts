@@ -9,6 +9,8 @@ import type { AvroSchema } from '../schemas/load.ts'
 
 const { types } = avro
 
+const SMALL = 4 << 10
+
 /** The part of avsc's cursor that the two types below use; its typings leave it out. */
 interface Tap {
   readonly buf: Buffer
@@ -36,6 +38,8 @@ class OwnBytesType extends types.BytesType {
     const start = tap.pos
     if (length < 0 || start + length > tap.buf.length) throw new Error('bytes reach beyond the record')
     tap.pos += length
+    if (length <= SMALL) return new Uint8Array(tap.buf.subarray(start, tap.pos))
+    // Memory that is not cleared first: what counts for large fields.
     const own = Buffer.allocUnsafeSlow(length)
     tap.buf.copy(own, 0, start, tap.pos)
     return new Uint8Array(own.buffer)

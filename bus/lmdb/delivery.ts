@@ -5,12 +5,15 @@ import type { Delivery, Place } from '../port.ts'
 import { keyOf, payloadOf, timestampOf } from './entry.ts'
 import type { Store } from './store.ts'
 
+/** Below this a copy costs less than the means to avoid it. */
+const SMALL = 4 << 10
+
 /**
  * The record at an offset below the end; undefined when `admit`, asked with the size of the encoded record,
  * refuses it. A record that cannot be decoded carries the error instead of a value.
  *
- * `payload` is read again when it is asked for (the log only grows), so that a record in flight takes its
- * size once in memory and not twice.
+ * The payload of all but small records is read again when it is asked for (the log only grows), so that a
+ * record in flight takes its size once in memory and not twice.
  */
 export function deliver<T extends Topic>(
   store: Store,
@@ -29,6 +32,9 @@ export function deliver<T extends Topic>(
   const stable = codec.isCurrent(topic, encoded) ? encoded : copyOf(encoded)
   try {
     const value = codec.decode(topic, stable)
+    if (encoded.length <= SMALL) {
+      return { topic, partition, offset, key, timestamp, payload: copyOf(stable), value }
+    }
     return {
       topic,
       partition,
@@ -47,5 +53,5 @@ export function deliver<T extends Topic>(
 }
 
 function copyOf(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.from(bytes)
+  return new Uint8Array(bytes)
 }
