@@ -35,7 +35,9 @@ export function gradient(
   }
   return wrt.map(value => {
     const own = adjoints.get(value)
-    if (own === undefined) throw new Error(`${describe(output)} does not depend on ${describe(value)}`)
+    if (own === undefined || own === options.onto?.get(value)) {
+      throw new Error(`${describe(output)} does not depend on ${describe(value)}`)
+    }
     return own
   })
 }

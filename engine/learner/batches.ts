@@ -1,11 +1,33 @@
 /** Groups sequences of unequal length into passes of padded rows. */
+
+import { architectureOf } from '../architectures/architecture.ts'
+import type { ModelConfig } from '../architectures/config.ts'
+import { leastRows } from '../runtime/thread-invariance.ts'
 import { LEAST_LENGTH } from './positions.ts'
 
 export interface Batch {
   /** Which sequences, by their place in the list. */
   readonly members: readonly number[]
+  /** B: the members and, behind them, rows of padding. */
+  readonly rows: number
   /** T: the longest member's, or the least of a pass; shorter ones are padded on the right. */
   readonly length: number
+}
+
+/** Least sizes of a pass. */
+export interface PassLimits {
+  readonly rows: number
+  /** B · T */
+  readonly tokens: number
+}
+
+/** What keeps the results of a pass from depending on the number of threads (runtime/thread-invariance.ts). */
+export function passLimits(config: ModelConfig): PassLimits {
+  const matrices = [...architectureOf(config).layerParameters(config).values()].filter(
+    ({ length }) => length === 2,
+  )
+  // With one key/value head a row alone is one product, which threads share; two rows are one for each.
+  return { rows: config.keyValueHeads === 1 ? 2 : 1, tokens: leastRows(matrices.flat()) }
 }
 
 /** A row shorter than this part of its batch's length starts another batch. */
@@ -13,9 +35,9 @@ const LEAST_FILL = 0.75
 
 /**
  * Longest first, so that rows of like length share a batch. Each batch has at most `tokensPerPass` tokens,
- * padding included, or one sequence. Sequences of length 0 are in none.
+ * padding included, or one sequence, or the least that a pass takes. Sequences of length 0 are in none.
  */
-export function batchesOf(lengths: readonly number[], tokensPerPass: number): Batch[] {
+export function batchesOf(lengths: readonly number[], tokensPerPass: number, least: PassLimits): Batch[] {
   const order = [...lengths.keys()].filter(index => lengths[index]! > 0)
   order.sort((a, b) => lengths[b]! - lengths[a]! || a - b)
   const batches: { members: number[]; length: number }[] = []
@@ -28,5 +50,9 @@ export function batchesOf(lengths: readonly number[], tokensPerPass: number): Ba
     }
     open.members.push(index)
   }
-  return batches
+  return batches.map(({ members, length }) => ({
+    members,
+    rows: Math.max(members.length, least.rows, Math.ceil(least.tokens / length)),
+    length,
+  }))
 }

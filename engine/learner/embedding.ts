@@ -3,19 +3,24 @@ import { Tensor } from 'onnxruntime-node'
 
 /**
  * @param table [V, D]
- * @param rows token ids of B rows, none longer than `length`
- * @returns [B, length, D]; padding is 0
+ * @param rows token ids
+ * @returns [B, T, D] of the batch's size; padding is 0
  */
-export function embed(table: Tensor, rows: readonly Int32Array[], length: number): Tensor {
+export function embed(
+  table: Tensor,
+  rows: readonly Int32Array[],
+  batch: { readonly rows: number; readonly length: number },
+): Tensor {
+  const { length } = batch
   const width = table.dims[1]!
   const source = table.data as Float32Array
-  const target = new Float32Array(rows.length * length * width)
+  const target = new Float32Array(batch.rows * length * width)
   for (const [row, ids] of rows.entries()) {
     for (const [position, id] of ids.entries()) {
       target.set(source.subarray(id * width, (id + 1) * width), (row * length + position) * width)
     }
   }
-  return new Tensor('float32', target, [rows.length, length, width])
+  return new Tensor('float32', target, [batch.rows, length, width])
 }
 
 /** Adds the gradient at `embed`'s result onto the gradient of the table, in the order of rows and positions. */

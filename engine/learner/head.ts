@@ -6,13 +6,14 @@ import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import { Session, type SessionOptions } from '../runtime/session.ts'
+import { leastRows } from '../runtime/thread-invariance.ts'
 import type { Weights } from '../weights/weights.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { logitsGraph, lossGraph, normGraph, numbersGraph } from './head-graphs.ts'
-import type { Target } from './target.ts'
+import { padTarget, type Target } from './target.ts'
 
 /** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
-const CHUNK_ELEMENTS = 2 ** 22
+const CHUNK_ELEMENTS = 2 ** 24
 
 export const FINAL_NORM = 'model.norm.weight'
 export const EMBEDDING = 'model.embed_tokens.weight'
@@ -129,6 +130,17 @@ export class Head {
     sums: GradientSums,
   ): Promise<{ losses: Float32Array; gradient: Float32Array }> {
     const { hiddenSize: D } = this.#config
+    const tokens = rates.length
+    const least = leastRows([D])
+    if (tokens < least) {
+      // Tokens of rate 0 add exactly nothing.
+      const [someRows, someRates] = [new Float32Array(least * D), new Float32Array(least)]
+      someRows.set(rows)
+      someRates.set(rates)
+      const padded = padTarget(target, least)
+      const result = await this.loss(kind, weights, teacherHead, someRows, someRates, padded, sums)
+      return { losses: result.losses.slice(0, tokens), gradient: result.gradient.slice(0, tokens * D) }
+    }
     const losses = new Float32Array(rates.length)
     const gradient = new Float32Array(rows.length)
     const session = await this.#session(`loss ${kind}`, config => lossGraph(config, kind))
@@ -169,8 +181,10 @@ export class Head {
     return new Tensor('float32', data, [data.length / width, width])
   }
 
+  /** Even parts: a small rest would cost a pass over the head's matrix like a whole chunk. */
   *#chunks(rows: number): Generator<[number, number]> {
-    for (let from = 0; from < rows; from += this.#chunk) yield [from, Math.min(rows, from + this.#chunk)]
+    const size = Math.ceil(rows / Math.ceil(rows / this.#chunk))
+    for (let from = 0; from < rows; from += size) yield [from, Math.min(rows, from + size)]
   }
 
   #session(name: string, graph: (config: ModelConfig) => Uint8Array): Promise<Session> {

@@ -11,7 +11,7 @@ import { globalNorm } from '../optimiser/global-norm.ts'
 import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
 import type { SessionOptions } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
-import { batchesOf } from './batches.ts'
+import { type Batch, batchesOf, passLimits } from './batches.ts'
 import { addEmbeddingGradient, embed } from './embedding.ts'
 import { GradientSums } from './gradient-sums.ts'
 import { EMBEDDING, Head, type HeadInput, type TokenNumbers } from './head.ts'
@@ -83,9 +83,10 @@ export class Learner {
       return count === 0 ? 0 : Math.min(ids.length, from + count)
     })
     const { hiddenSize: D } = this.#config
-    for (const { members, length } of batchesOf(lengths, this.#options.tokensPerPass)) {
+    for (const batch of this.#batches(lengths)) {
+      const { members } = batch
       const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
-      const x = embed(weights.get(EMBEDDING)!, rows, length)
+      const x = embed(weights.get(EMBEDDING)!, rows, batch)
       const y = await this.#layers.forward(weights, x)
       const ranges = members.map(index => sequences[index]!)
       const hidden = await this.#head.norm(weights, gatherRows(y, ranges))
@@ -121,9 +122,9 @@ export class Learner {
     this.#sums ??= new GradientSums(this.#config)
     for (const group of groupBy(works, ({ kind, widths }) => `${kind} ${widths}`)) {
       const lengths = group.map(({ ids, count }) => (count === 0 ? 0 : ids.length))
-      for (const { members, length } of batchesOf(lengths, this.#options.tokensPerPass)) {
-        const batch = members.map(index => group[index]!)
-        await this.#pass(batch, length, weights, teacherHead, this.#sums, losses)
+      for (const batch of this.#batches(lengths)) {
+        const members = batch.members.map(index => group[index]!)
+        await this.#pass(members, batch, weights, teacherHead, this.#sums, losses)
       }
     }
     return { losses, tokens: works.reduce((sum, { count }) => sum + count, 0) }
@@ -184,33 +185,37 @@ export class Learner {
   }
 
   async #pass(
-    batch: readonly Work[],
-    length: number,
+    works: readonly Work[],
+    batch: Batch,
     weights: Weights,
     teacherHead: Tensor,
     sums: GradientSums,
     losses: Float64Array,
   ): Promise<void> {
-    const rows = batch.map(({ ids }) => ids)
-    const { y, traces } = await this.#layers.trace(weights, embed(weights.get(EMBEDDING)!, rows, length))
-    const rates = Float32Array.from(batch.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
+    const rows = works.map(({ ids }) => ids)
+    const { y, traces } = await this.#layers.trace(weights, embed(weights.get(EMBEDDING)!, rows, batch))
+    const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
-      batch[0]!.kind,
+      works[0]!.kind,
       weights,
       teacherHead,
-      gatherRows(y, batch),
+      gatherRows(y, works),
       rates,
-      concatTargets(batch.map(({ target }) => target)),
+      concatTargets(works.map(({ target }) => target)),
       sums,
     )
     let offset = 0
-    for (const { index, count } of batch) {
+    for (const { index, count } of works) {
       let sum = 0
       for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
       losses[index] = sum / count
     }
-    const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, batch, y), sums)
+    const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y), sums)
     addEmbeddingGradient(sums.data(EMBEDDING), rows, dx)
+  }
+
+  #batches(lengths: readonly number[]): Batch[] {
+    return batchesOf(lengths, this.#options.tokensPerPass, passLimits(this.#config))
   }
 
   #checkLength(ids: Int32Array): void {

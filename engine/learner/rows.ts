@@ -7,7 +7,7 @@ export interface RowRange {
   readonly count: number
 }
 
-/** @param ranges one for each row of the batch */
+/** @param ranges one for each row of the batch that is no padding */
 export function gatherRows(batch: Tensor, ranges: readonly RowRange[]): Float32Array {
   const [, length, width] = batch.dims as [number, number, number]
   const source = batch.data as Float32Array

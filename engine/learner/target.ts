@@ -90,3 +90,14 @@ export function concatTargets(targets: readonly Target[]): Target {
   }
   return result
 }
+
+/** The target with rows of zeros behind its own, up to the given number. */
+export function padTarget(target: Target, rows: number): Target {
+  const padded = Object.entries(target).map(([name, { width, data }]) => {
+    const all =
+      data instanceof Float32Array ? new Float32Array(rows * width) : new BigInt64Array(rows * width)
+    all.set(data as never)
+    return [name, { width, data: all }]
+  })
+  return Object.fromEntries(padded)
+}

@@ -1,4 +1,5 @@
 /** Products with a weight matrix [O, I], as Hugging Face stores it. The weight is never transposed in memory. */
+import { dependsOnThreads } from '../../runtime/thread-invariance.ts'
 import { expectShape, type Operation, type Value } from '../value.ts'
 import { add } from './add.ts'
 
@@ -41,7 +42,13 @@ const ofWeight: Operation = {
         ? name
         : builder.node('Reshape', [name, builder.ints([-1, Number(shape.at(-1))])])
     })
-    return builder.node('Gemm', sum === undefined ? flat : [...flat, sum], { transA: true })
+    const [rows, columns] = inputs.map(({ shape }) => Number(shape.at(-1)))
+    if (!dependsOnThreads(rows!, columns!)) {
+      return builder.node('Gemm', sum === undefined ? flat : [...flat, sum], { transA: true })
+    }
+    const product = builder.node('Gemm', flat.reverse(), { transA: true })
+    const turned = builder.node('Transpose', [product], { perm: [1, 0] })
+    return sum === undefined ? turned : builder.node('Add', [sum, turned])
   },
   // Gemm takes a matrix to start from, so that running sums cost no pass of their own.
   addOnto: (value, sum) =>

@@ -380,27 +380,6 @@ describe('Learner', () => {
     })
   })
 
-  describe('determinism', () => {
-    it('the same bits over repeats, restarts and 1 or 2 threads', async () => {
-      const run = async (by: Learner) => {
-        const state = initialState(student)
-        let weights = student
-        for (let step = 0; step < 2; step++) {
-          await by.accumulate(weights, head, all())
-          weights = by.update(weights, state, options).weights
-        }
-        return [...weights.values()].map(({ data }) => data)
-      }
-      const first = await run(learner)
-      assert.deepEqual(await run(learner), first)
-      for (const threads of [1, 2]) {
-        const other = await Learner.create(config, { threads, tokensPerPass: 64 })
-        assert.deepEqual(await run(other), first)
-        await other.close()
-      }
-    })
-  })
-
   it('distillation lowers the KL', async () => {
     const state = initialState(student)
     let weights = student

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Tensor } from 'onnxruntime-node'
+import type { ModelConfig } from '../../../engine/architectures/config.ts'
+import { EMBEDDING } from '../../../engine/learner/head.ts'
+import { Learner, type LearnerOptions } from '../../../engine/learner/learner.ts'
+import { initialState } from '../../../engine/optimiser/adamw.ts'
+import type { TrainItem } from '../../../engine/port.ts'
+import { parameterShapes } from '../../../engine/weights/parameter-shapes.ts'
+import type { Weights } from '../../../engine/weights/weights.ts'
+import { weightsHash } from '../../../engine/weights/weights-hash.ts'
+import { size, uniform } from '../graph/finite-differences.ts'
+import { factored } from './items.ts'
+
+/** Large enough that onnxruntime gives every thread its share of each product. */
+const config: ModelConfig = {
+  architecture: 'llama',
+  hiddenSize: 96,
+  intermediateSize: 256,
+  layers: 2,
+  heads: 6,
+  keyValueHeads: 2,
+  headDim: 16,
+  vocabularySize: 500,
+  contextLength: 256,
+  ropeTheta: 10_000,
+  normEpsilon: 1e-5,
+  tiedHead: true,
+}
+
+const random = uniform(11)
+const weights: Weights = new Map(
+  [...parameterShapes(config)].map(([name, shape]) => {
+    const data = Float32Array.from(
+      { length: size(shape) },
+      () => (shape.length === 1 ? 1 : 0.1) + 0.1 * random(),
+    )
+    return [name, new Tensor('float32', data, shape)]
+  }),
+)
+const draw = (length: number) =>
+  Int32Array.from({ length }, () => Math.floor(((random() + 1) / 2) * config.vocabularySize))
+// Short ones too: products wider than tall are where threads could matter.
+const items: TrainItem[] = Array.from({ length: 10 }, (_, index) => {
+  const [prompt, response] = [draw(1 + 15 * index), draw(2 + 9 * ((index * 3) % 10))]
+  if (index % 2) return { loss: 'cross-entropy', prompt, response }
+  const hidden = Float32Array.from({ length: response.length * config.hiddenSize }, random)
+  return { loss: 'forward-kl', prompt, response, teacher: factored(hidden, config.hiddenSize) }
+})
+
+async function train(options: LearnerOptions): Promise<string> {
+  const learner = await Learner.create(config, options)
+  const state = initialState(weights)
+  let current = weights
+  for (let step = 0; step < 3; step++) {
+    await learner.accumulate(current, weights.get(EMBEDDING)!, items)
+    current = learner.update(current, state, {
+      responses: items.length,
+      learningRate: 1e-3,
+      betas: [0.9, 0.99],
+      epsilon: 1e-8,
+      weightDecay: 0.1,
+      clip: 1,
+    }).weights
+  }
+  await learner.close()
+  return weightsHash(current)
+}
+
+describe('training', () => {
+  it('gives the same bits again, in a new session, and with 1 or 2 threads', async () => {
+    const first = await train({ threads: 2, tokensPerPass: 512 })
+    for (const threads of [2, 1]) assert.equal(await train({ threads, tokensPerPass: 512 }), first)
+  })
+
+  it('gives the same bits whether activations are kept or computed again', async () => {
+    const kept = await train({ threads: 2, tokensPerPass: 1024 })
+    assert.equal(await train({ threads: 2, tokensPerPass: 1024, activationBytes: 0 }), kept)
+  })
+})
