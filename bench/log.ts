@@ -44,8 +44,8 @@ interface Contender {
   close(): Promise<void>
 }
 
-/** Reading is quick, so it is repeated. */
-const READS = 5
+/** Reading is quick, so it is repeated, also until it is compiled. */
+const READS = 15
 
 const CONTENDERS = ['log', 'objects', 'bytes'] as const
 const WORKS = ['append', 'read', 'read → commit'] as const
@@ -146,15 +146,17 @@ async function round(load: Load, outputs: readonly Output[]): Promise<Times> {
       const batch = outputs.slice(i, i + load.batch)
       for (const name of CONTENDERS) times[name].append += await seconds(() => contenders[name].append(batch))
     }
+    const reads: Record<Name, number[]> = { log: [], objects: [], bytes: [] }
     for (let i = 0; i < READS; i++) {
       for (const name of CONTENDERS) {
-        times[name].read += await seconds(async () => {
+        const time = await seconds(async () => {
           const count = await contenders[name].read()
           if (count !== outputs.length) throw new Error(`${name} read ${count} of ${outputs.length} records`)
         })
+        reads[name].push(time)
       }
     }
-    for (const name of CONTENDERS) times[name].read /= READS
+    for (const name of CONTENDERS) times[name].read = median(reads[name])
     for (const name of CONTENDERS) times[name]['read → commit'] = await seconds(() => contenders[name].loop())
   } finally {
     for (const name of CONTENDERS) await contenders[name].close()

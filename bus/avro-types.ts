@@ -38,7 +38,9 @@ class OwnBytesType extends types.BytesType {
     const start = tap.pos
     if (length < 0 || start + length > tap.buf.length) throw new Error('bytes reach beyond the record')
     tap.pos += length
-    if (length <= SMALL) return new Uint8Array(tap.buf.subarray(start, tap.pos))
+    if (length <= SMALL) {
+      return new Uint8Array(new Uint8Array(tap.buf.buffer, tap.buf.byteOffset + start, length))
+    }
     // Memory that is not cleared first: what counts for large fields.
     const own = Buffer.allocUnsafeSlow(length)
     tap.buf.copy(own, 0, start, tap.pos)
