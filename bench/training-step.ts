@@ -1,6 +1,6 @@
 /**
  * Times training steps of random models: `node --import tsx bench/training-step.ts [lab|smollm2] [cross-entropy|forward-kl]`.
- * Environment: THREADS, TOKENS (a pass), SEQUENCES, LENGTH (of each), STEPS, PROFILE (prefix of onnxruntime's profiles).
+ * Environment: THREADS, TOKENS (a pass), CHUNK (tokens a pass through the head), LAYERS, SEQUENCES, LENGTH (of each), STEPS, PROFILE (prefix of onnxruntime's profiles).
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../engine/architectures/config.ts'
@@ -42,7 +42,7 @@ const MODELS: Record<string, ModelConfig> = {
 }
 const [name = 'lab', loss = 'cross-entropy'] = process.argv.slice(2)
 const number = (variable: string, otherwise: number) => Number(process.env[variable] ?? otherwise)
-const config = MODELS[name]!
+const config = { ...MODELS[name]!, layers: number('LAYERS', MODELS[name]!.layers) }
 const sequences = number('SEQUENCES', name === 'lab' ? 64 : 2)
 const steps = number('STEPS', 4)
 
@@ -86,6 +86,7 @@ const tokens = items.reduce((sum, { prompt, response }) => sum + prompt.length +
 const learner = await Learner.create(config, {
   threads: number('THREADS', 2),
   tokensPerPass: number('TOKENS', 2048),
+  ...(process.env.CHUNK !== undefined && { chunkTokens: number('CHUNK', 0) }),
   ...(process.env.PROFILE !== undefined && { profile: process.env.PROFILE }),
 })
 const state = initialState(weights)

@@ -32,7 +32,7 @@ for length in lengths:
     else:
         batches.append([length])
 for _ in range(number("STEPS", 4)):
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     for batch in batches:
         ids = torch.randint(0, config.vocab_size, (len(batch), batch[0]))
         labels = ids.clone()
@@ -43,5 +43,6 @@ for _ in range(number("STEPS", 4)):
     optimiser.step()
     optimiser.zero_grad()
     seconds = time.perf_counter() - start
+    cpu = time.process_time() - cpu
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{name}: {sum(lengths)} tokens, {seconds * 1000:.0f} ms, {sum(lengths) / seconds:.0f} tokens/s, {memory:.0f} MiB")
+    print(f"{name}: {sum(lengths)} tokens, {seconds * 1000:.0f} ms, {sum(lengths) / seconds:.0f} tokens/s, CPU {cpu * 1000:.0f} ms, {memory:.0f} MiB")

@@ -7,6 +7,7 @@ import type { ModelConfig } from '../architectures/config.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import { Session, type SessionOptions } from '../runtime/session.ts'
 import { leastRows } from '../runtime/thread-invariance.ts'
+import { FINAL_NORM, headName } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { logitsGraph, lossGraph, normGraph, numbersGraph } from './head-graphs.ts'
@@ -14,14 +15,6 @@ import { padTarget, type Target } from './target.ts'
 
 /** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
 const CHUNK_ELEMENTS = 2 ** 24
-
-export const FINAL_NORM = 'model.norm.weight'
-export const EMBEDDING = 'model.embed_tokens.weight'
-
-/** Name of the output head's matrix [V, D]. */
-export function headName(config: ModelConfig): string {
-  return config.tiedHead ? EMBEDDING : 'lm_head.weight'
-}
 
 /** Hidden states [N, D] after the final norm, with the matrix [V, D] that makes logits of them. */
 export interface HeadInput {

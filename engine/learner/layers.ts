@@ -9,6 +9,7 @@ import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Dim } from '../graph/value.ts'
 import { type Feeds, Session, type SessionOptions } from '../runtime/session.ts'
+import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
@@ -122,7 +123,7 @@ export class Layers {
       const feeds: Record<string, Tensor> = { ...this.#feeds(weights, layer, x), dy: current, ...kept }
       const fetches: Record<string, Tensor> = { dx }
       for (const name of this.#parameters) {
-        const sum = sums.of(fullName(layer, name))
+        const sum = sums.of(layerParameter(layer, name))
         feeds[`sum.${name}`] = sum
         // Each sum is read by the one node that writes it, so it can be both input and output.
         fetches[`gradient.${name}`] = sum
@@ -151,11 +152,7 @@ export class Layers {
   }
 
   #feeds(weights: Weights, layer: number, x: Tensor): Feeds {
-    const own = this.#parameters.map(name => [name, weights.get(fullName(layer, name))!])
+    const own = this.#parameters.map(name => [name, weights.get(layerParameter(layer, name))!])
     return { x, ...this.#positions(x.dims[1]!), ...Object.fromEntries(own) }
   }
-}
-
-function fullName(layer: number, name: string): string {
-  return `model.layers.${layer}.${name}`
 }

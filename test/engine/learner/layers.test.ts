@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { embed } from '../../../engine/learner/embedding.ts'
-import { EMBEDDING } from '../../../engine/learner/head.ts'
 import { Layers } from '../../../engine/learner/layers.ts'
+import { EMBEDDING } from '../../../engine/weights/parameter-shapes.ts'
 import { readGolden } from '../../golden/golden.ts'
 
 describe('Layers', () => {
