@@ -5,6 +5,7 @@
 import type { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { checkIds } from '../check-ids.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
 import { globalNorm } from '../optimiser/global-norm.ts'
@@ -50,6 +51,7 @@ interface Work {
   readonly widths: string
 }
 
+/** One call at a time: calls share their memory and the running gradient. */
 export class Learner {
   readonly #config: ModelConfig
   readonly #options: LearnerOptions
@@ -75,12 +77,17 @@ export class Learner {
   /**
    * Hidden states after the final norm: [count, D] of each sequence, in order. Row t, through the head, is
    * the distribution of the token at t + 1.
-   * @throws GraspError PROMPT_TOO_LONG
+   * @throws GraspError PROMPT_TOO_LONG, RECORD_INVALID
    */
   async hiddenStates(weights: Weights, sequences: readonly Sequence[]): Promise<Float32Array[]> {
     const results = sequences.map(() => new Float32Array(0))
     const lengths = sequences.map(({ ids, from, count }) => {
+      checkIds('a sequence', ids, this.#config.vocabularySize)
       this.#checkLength(ids)
+      if (from < 0 || from + count > ids.length) {
+        const message = `rows ${from} to ${from + count} were asked of a sequence of ${ids.length} tokens`
+        throw new GraspError('RECORD_INVALID', message)
+      }
       return count === 0 ? 0 : Math.min(ids.length, from + count)
     })
     const { hiddenSize: D } = this.#config
@@ -115,7 +122,8 @@ export class Learner {
    * Adds the gradient of Σ over items of the mean loss over the item's tokens to the running sum. An item
    * without response tokens has loss 0 and no gradient.
    * @param teacherHead [V, D], which turns `factored` teachers into logits
-   * @throws GraspError SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG; nothing is added then
+   * @throws GraspError SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG: nothing is added then; ENGINE_FAILED:
+   * the running gradient is to be discarded
    */
   async accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
     const losses = new Float64Array(items.length)

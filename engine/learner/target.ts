@@ -1,6 +1,7 @@
 /** What a training item says of each of its tokens, as tensors that the loss graphs take. */
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { checkIds } from '../check-ids.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import type { Distributions, Dtype, TrainItem } from '../port.ts'
 import { widenBf16, widenF16 } from '../weights/half.ts'
@@ -16,11 +17,8 @@ export type Target = Readonly<
 
 /** @throws GraspError SLICE_MISMATCH, RECORD_INVALID when an item does not fit the model. */
 export function targetOf(item: TrainItem, config: ModelConfig): Target {
-  checkIds('prompt', item.prompt, config)
-  checkIds('response', item.response, config)
-  if (item.prompt.length === 0) {
-    throw new GraspError('RECORD_INVALID', 'a prompt is empty; the first response token needs one to follow')
-  }
+  checkIds('a prompt', item.prompt, config.vocabularySize)
+  if (item.response.length > 0) checkIds('a response', item.response, config.vocabularySize)
   if (item.loss === 'cross-entropy')
     return { observed: { width: 1, data: BigInt64Array.from(item.response, BigInt) } }
   const { teacher } = item
@@ -59,15 +57,6 @@ function decode(bytes: Uint8Array, dtype: Dtype): Float32Array {
   const { buffer } = new Uint8Array(bytes)
   if (dtype === 'f32') return new Float32Array(buffer)
   return dtype === 'f16' ? widenF16(new Uint16Array(buffer)) : widenBf16(new Uint16Array(buffer))
-}
-
-function checkIds(what: string, ids: Int32Array, { vocabularySize }: ModelConfig): void {
-  const wrong = ids.find(id => id < 0 || id >= vocabularySize)
-  if (wrong === undefined) return
-  throw new GraspError(
-    'RECORD_INVALID',
-    `a ${what} has token id ${wrong}; the vocabulary has ${vocabularySize}`,
-  )
 }
 
 function mismatch(message: string): GraspError {

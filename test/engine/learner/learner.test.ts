@@ -380,6 +380,18 @@ describe('Learner', () => {
     })
   })
 
+  it('hidden states of rows that a sequence lacks are refused', async () => {
+    for (const [from, count] of [
+      [-1, 2],
+      [3, 9],
+    ] as const) {
+      const asked = learner.hiddenStates(student, [{ ids: prompts[0]!, from, count }])
+      await assert.rejects(asked, { code: 'RECORD_INVALID' })
+    }
+    const foreign = learner.hiddenStates(student, [{ ids: Int32Array.of(1, 40), from: 0, count: 1 }])
+    await assert.rejects(foreign, { code: 'RECORD_INVALID' })
+  })
+
   it('distillation lowers the KL', async () => {
     const state = initialState(student)
     let weights = student
