@@ -47,6 +47,6 @@ async function claimLog(log: Log, config: Config, identity: Identity): Promise<v
   throw new GraspError(
     'LOG_MISMATCH',
     `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +
-      'use the old settings to go on with it, or choose another run, log.path and output.path (or remove the folder) to start anew',
+      'use the old settings to go on with it, or start another run with --set run=NAME',
   )
 }

@@ -177,7 +177,7 @@ test('items that are wrong become dead letters with a message each; the rest is 
   assert.deepEqual(result.instances, { seen: 4, kept: 4 })
   assert.equal(result.updates, 1)
 
-  const log = await openLmdbLog({ path: join(folder, '.grasp/tiny/log'), run: 'tiny', readOnly: true })
+  const log = await openLmdbLog({ path: join(folder, '.grasp/logs'), run: 'tiny', readOnly: true })
   try {
     const messages: string[] = []
     for await (const { value } of log.scan('deadletters')) messages.push(`${value!.code} ${value!.message}`)

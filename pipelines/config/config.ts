@@ -28,7 +28,9 @@ const section = <S extends z.ZodRawShape>(doc: string, shape: S) =>
 
 const log = section('The log that holds every record of the run.', {
   kind: z.literal('embedded').default('embedded').describe('`embedded`: LMDB, in a folder of this machine.'),
-  path: outputFolder().optional().describe('Folder of the log; by default .grasp/<run>/log.'),
+  path: outputFolder()
+    .optional()
+    .describe('Folder of logs, in which each run has its own; by default .grasp/logs.'),
   partitions: count(1).max(1024).default(1).describe('Partitions of each topic.'),
 })
 

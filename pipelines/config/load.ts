@@ -124,7 +124,7 @@ export function loadConfig(options: LoadOptions = {}): Config {
     output: { path: string }
     prompt: string
   }
-  config.log.path ??= join(folder, 'log')
+  config.log.path ??= join(cwd, '.grasp', 'logs')
   config.output.path ??= folder
   config.prompt ??= ANSWER_PROMPT
   resolvePaths(config, dirname(file), cwd, overrides)

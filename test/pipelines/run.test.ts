@@ -22,7 +22,7 @@ function folder(name: string): Promise<string | undefined> {
 
 async function readTopic<T extends Topic>(where: string, topic: T) {
   const log = await openLmdbLog({
-    path: join(run.folder, where, '.grasp/tiny/log'),
+    path: join(run.folder, where, '.grasp/logs'),
     run: 'tiny',
     readOnly: true,
   })

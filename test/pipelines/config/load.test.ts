@@ -47,7 +47,7 @@ describe('loadConfig', () => {
     assert.equal(config.model.path, join(folder, 'sub', 'backbone'))
     assert.equal(config.data.train, join(folder, 'sub', 'train.json'))
     assert.equal(config.prompt, join(folder, 'sub', 'p.txt'))
-    assert.equal(config.log.path, join(folder, '.grasp', 'lab', 'log'))
+    assert.equal(config.log.path, join(folder, '.grasp', 'logs'))
     assert.equal(config.output.path, join(folder, '.grasp', 'lab'))
   })
 
