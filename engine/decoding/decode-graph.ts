@@ -1,11 +1,14 @@
 /**
  * The whole model as one graph that reads tokens against a key/value cache and gives the logits of what comes
- * next. Shape suffixes: B rows, S tokens a row in this pass, N = B·S, D hidden size, H query heads of E, K
- * key/value heads, F intermediate size, V vocabulary, L length of the cache.
+ * next. It serves both to read a prompt (one row of many tokens) and to decode (many rows of one token). Shape
+ * suffixes: B rows, S tokens a row, R = B·S, N ≥ R rows of the matrix products, D hidden size, H query heads
+ * of E in K groups of G, F intermediate size, V vocabulary, L positions of the cache.
  *
- * Weights are inputs, so a new policy costs no new session. Projections multiply from the left
- * (W [out, in] · X [in, N]): a matrix product streams its left side once and packs its right side, so the
- * large W is read as it lies in memory and only the small X is packed.
+ * - Weights are inputs, so a new policy costs no new session.
+ * - Projections multiply from the left, W [out, in] · Xᵀ: the large W is read as it lies in memory and only the
+ *   small X is packed. The cost is the same from 2 to 32 columns.
+ * - The cache is an input only, and the new keys and values are outputs: onnxruntime-node copies every output
+ *   into a new array, also those that were given a place, so a cache that came back would be copied at each token.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import { float } from '../onnx/attribute.ts'
@@ -20,101 +23,112 @@ import {
 
 /** Inputs beside the weights and the cache. */
 export const INPUT = {
-  /** [B, S] int32 */
+  /** [N] int32: the R tokens, then any that only fill up. */
   tokens: 'tokens',
-  /** [B] int32: where in the N tokens each row's last one is. */
-  last: 'last',
-  /** [B] int32: tokens of each row in the cache after this pass, less one. */
-  lengths: 'lengths',
   /** [B, S] int64: place of each token in its sequence. */
   positions: 'positions',
-  /** [1] int32: the greatest of the rows' lengths after this pass. */
-  total: 'total',
+  /** [M] int32: of which of the N tokens logits are wanted. */
+  last: 'last',
+  /** [N − R, H·E] zeros: attention's result for the tokens that fill up. */
+  filler: 'filler',
+  /** [B, 1, 1, 1, L]: 0 where the row's cache holds a token, −∞ where not. */
+  cacheMask: 'cache_mask',
+  /** [S, S]: 0 where a token of the pass may look at another, −∞ where not. */
+  passMask: 'pass_mask',
   /** [context, E/2] each */
   cosines: 'cosines',
   sines: 'sines',
 } as const
 
-/** [B, V] */
+/** [M, V] */
 export const LOGITS = 'logits'
 
-/** Names of a layer's cache, [B, K, L, E]; input and output may be one buffer. */
+/** Names of a layer's cache: inputs [B, K, 1, L, E], and the pass's own keys and values [B, K, 1, S, E]. */
 export function cacheNames(layer: number) {
   return {
-    pastKey: `past_key.${layer}`,
-    pastValue: `past_value.${layer}`,
-    presentKey: `present_key.${layer}`,
-    presentValue: `present_value.${layer}`,
+    keys: `keys.${layer}`,
+    values: `values.${layer}`,
+    newKeys: `new_keys.${layer}`,
+    newValues: `new_values.${layer}`,
   }
 }
 
 /** The model's bytes. */
 export function decodeGraph(config: ModelConfig): Uint8Array {
-  const { hiddenSize: D, heads, keyValueHeads, headDim: E, normEpsilon } = config
+  const { heads: H, keyValueHeads: K, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
-  const tokens = g.input(INPUT.tokens, 'int32', ['B', 'S'])
-  const last = g.input(INPUT.last, 'int32', ['B'])
-  const lengths = g.input(INPUT.lengths, 'int32', ['B'])
+  const tokens = g.input(INPUT.tokens, 'int32', ['N'])
   const positions = g.input(INPUT.positions, 'int64', ['B', 'S'])
-  const total = g.input(INPUT.total, 'int32', [1])
+  const last = g.input(INPUT.last, 'int32', ['M'])
+  const filler = g.input(INPUT.filler, 'float32', ['N - R', H * E])
+  const cacheMask = g.input(INPUT.cacheMask, 'float32', ['B', 1, 1, 1, 'L'])
+  const passMask = g.input(INPUT.passMask, 'float32', ['S', 'S'])
   const cosines = g.input(INPUT.cosines, 'float32', ['P', E / 2])
   const sines = g.input(INPUT.sines, 'float32', ['P', E / 2])
   for (const [name, shape] of parameterShapes(config)) g.input(name, 'float32', shape)
 
-  const norm = (x: Value, weight: Value) =>
-    g.node('SimplifiedLayerNormalization', [x, weight], {
-      axis: -1,
-      epsilon: float(normEpsilon),
-      stash_type: 1,
-    })
-  const transpose = (x: Value) => g.node('Transpose', [x], { perm: [1, 0] })
-  const columns = (x: Value, width: number) => g.node('Reshape', [transpose(x), g.ints([width, -1])])
-  const project = (weight: Value, x_DN: Value) => g.node('MatMul', [weight, x_DN])
-  const shape_BS = g.node('Shape', [tokens])
-  const rows = (x: Value, width: number) =>
-    g.node('Reshape', [transpose(x), g.node('Concat', [shape_BS, g.ints([width])], { axis: 0 })])
+  const com = { domain: 'com.microsoft' }
+  const norm = (x: Value, weight: Value) => {
+    const attributes = { axis: -1, epsilon: float(config.normEpsilon), stash_type: 1 }
+    return g.node('SimplifiedLayerNormalization', [x, weight], attributes)
+  }
+  const transpose = (x: Value, ...perm: number[]) => g.node('Transpose', [x], { perm })
+  /** [N, in] to [out, N]. */
+  const project = (weight: Value, x: Value) => g.node('FusedMatMul', [weight, x], { transB: 1 }, com)
+  const multiply = (a: Value, b: Value) => g.node('Mul', [a, b])
+  const add = (a: Value, b: Value) => g.node('Add', [a, b])
 
-  const rotate = (x: Value, heads: number) =>
-    g.node(
-      'RotaryEmbedding',
-      [x, positions, cosines, sines],
-      { num_heads: heads, rotary_embedding_dim: E },
-      { domain: 'com.microsoft' },
-    )
+  const shape_BS = g.node('Shape', [positions])
+  const count_R = g.node('Reshape', [g.node('Size', [positions]), g.ints([1])])
+  const shapeOf = (...dims: number[]) => g.node('Concat', [shape_BS, g.ints(dims)], { axis: 0 })
+  const headShape = new Map([H, K].map(heads => [heads, shapeOf(heads, E)]))
+  /** [heads·E, N] to [B, heads, S, E], without the tokens that fill up. */
+  const splitHeads = (x: Value, heads: number) => {
+    const rows = g.node('Slice', [transpose(x, 1, 0), g.ints([0]), count_R, g.ints([0])])
+    return transpose(g.node('Reshape', [rows, headShape.get(heads)!]), 0, 2, 1, 3)
+  }
+  const rotate = (x: Value) =>
+    g.node('RotaryEmbedding', [x, positions, cosines, sines], { rotary_embedding_dim: 0 }, com)
+  const byGroup = (x: Value) => g.node('Unsqueeze', [x, g.ints([2])])
 
-  const flat_N = g.node('Reshape', [tokens, g.ints([-1])])
-  let x_ND = g.node('Gather', [EMBEDDING, flat_N], { axis: 0 })
+  let x_ND = g.node('Gather', [EMBEDDING, tokens], { axis: 0 })
   for (let layer = 0; layer < config.layers; layer++) {
     const weight = (name: string) => layerParameter(layer, `${name}.weight`)
-    const cache = cacheNames(layer)
-    const cacheShape = ['B', keyValueHeads, 'L', E]
-    const normed_DN = columns(norm(x_ND, weight('input_layernorm')), D)
-    const attention = g.nodes(
-      'GroupQueryAttention',
-      [
-        rotate(rows(project(weight('self_attn.q_proj'), normed_DN), heads * E), heads),
-        rotate(rows(project(weight('self_attn.k_proj'), normed_DN), keyValueHeads * E), keyValueHeads),
-        rows(project(weight('self_attn.v_proj'), normed_DN), keyValueHeads * E),
-        g.input(cache.pastKey, 'float32', cacheShape),
-        g.input(cache.pastValue, 'float32', cacheShape),
-        lengths,
-        total,
-      ],
-      { num_heads: heads, kv_num_heads: keyValueHeads },
-      { domain: 'com.microsoft', outputs: [`attention.${layer}`, cache.presentKey, cache.presentValue] },
-    )[0]!
-    g.output(cache.presentKey, 'float32', cacheShape)
-    g.output(cache.presentValue, 'float32', cacheShape)
-    const attended_DN = columns(g.node('Reshape', [attention, g.ints([-1, heads * E])]), heads * E)
-    x_ND = g.node('Add', [x_ND, transpose(project(weight('self_attn.o_proj'), attended_DN))])
-    const middle_DN = columns(norm(x_ND, weight('post_attention_layernorm')), D)
-    const gate_FN = project(weight('mlp.gate_proj'), middle_DN)
-    const up_FN = project(weight('mlp.up_proj'), middle_DN)
-    const active_FN = g.node('Mul', [g.node('Mul', [gate_FN, g.node('Sigmoid', [gate_FN])]), up_FN])
-    x_ND = g.node('Add', [x_ND, transpose(project(weight('mlp.down_proj'), active_FN))])
+    const names = cacheNames(layer)
+    const keys = g.input(names.keys, 'float32', ['B', K, 1, 'L', E])
+    const values = g.input(names.values, 'float32', ['B', K, 1, 'L', E])
+    const normed_ND = norm(x_ND, weight('input_layernorm'))
+    const headsOf = (name: string, heads: number) =>
+      splitHeads(project(weight(`self_attn.${name}_proj`), normed_ND), heads)
+    const scaled = multiply(rotate(headsOf('q', H)), g.float(1 / Math.sqrt(E)))
+    // Groups are a dimension of their own, over which keys and values broadcast.
+    const queries = g.node('Reshape', [scaled, g.ints([0, K, H / K, -1, E])])
+    const newKeys = byGroup(rotate(headsOf('k', K)))
+    const newValues = byGroup(headsOf('v', K))
+    g.output(newKeys, 'float32', ['B', K, 1, 'S', E], names.newKeys)
+    g.output(newValues, 'float32', ['B', K, 1, 'S', E], names.newValues)
+    const scoresOf = (k: Value) => g.node('FusedMatMul', [queries, k], { transB: 1 }, com)
+    const scores = [add(scoresOf(keys), cacheMask), add(scoresOf(newKeys), passMask)]
+    const shares = g.node('Softmax', [g.node('Concat', scores, { axis: -1 })], { axis: -1 })
+    const cached = g.node('Shape', [cacheMask], { start: 4 })
+    const shareOf = (from: Value, to: Value) => g.node('Slice', [shares, from, to, g.ints([4])])
+    const attended = add(
+      g.node('MatMul', [shareOf(g.ints([0]), cached), values]),
+      g.node('MatMul', [shareOf(cached, g.ints([Number.MAX_SAFE_INTEGER])), newValues]),
+    )
+    const byToken = transpose(g.node('Reshape', [attended, g.ints([0, H, -1, E])]), 0, 2, 1, 3)
+    const rows = g.node('Reshape', [byToken, g.ints([-1, H * E])])
+    const filled_ND = g.node('Concat', [rows, filler], { axis: 0 })
+    x_ND = add(x_ND, transpose(project(weight('self_attn.o_proj'), filled_ND), 1, 0))
+    const middle_ND = norm(x_ND, weight('post_attention_layernorm'))
+    const gate_FN = project(weight('mlp.gate_proj'), middle_ND)
+    const active_FN = multiply(
+      multiply(gate_FN, g.node('Sigmoid', [gate_FN])),
+      project(weight('mlp.up_proj'), middle_ND),
+    )
+    x_ND = add(x_ND, transpose(g.node('MatMul', [weight('mlp.down_proj'), active_FN]), 1, 0))
   }
-  const last_BD = norm(g.node('Gather', [x_ND, last], { axis: 0 }), FINAL_NORM)
-  const logits = transpose(project(headName(config), columns(last_BD, D)))
-  g.output(logits, 'float32', ['B', config.vocabularySize], LOGITS)
+  const last_MD = norm(g.node('Gather', [x_ND, last], { axis: 0 }), FINAL_NORM)
+  g.output(transpose(project(headName(config), last_MD), 1, 0), 'float32', ['M', V], LOGITS)
   return g.build()
 }

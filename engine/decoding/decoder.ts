@@ -1,10 +1,11 @@
 /**
- * Samples responses for many prompts, up to 16 at a time; a row that ends makes room for the next prompt.
+ * Samples responses for many prompts, up to 32 at a time; a row that ends makes room for the next prompt.
  *
- * A response does not depend on what is decoded beside it, to the bit: prompts are read one by one, and
- * steps run with 2 to 16 rows, a range in which the matrix product adds its terms in one order. (It blocks
- * the inner dimension by the number of columns: one way for a single column, another for 2–16, others
- * beyond.) More rows would gain little: at 16 the step is bound by arithmetic.
+ * A response does not depend on what is decoded beside it, to the bit. onnxruntime's matrix product blocks the
+ * inner dimension by the number of columns: one way for 1, another for 2–16, 17–32, 33–64 and more, and so adds
+ * its terms in another order. So prompts are read one by one, and steps run with 17 to 32 rows, some of which may
+ * only fill up (which costs nothing: the time is that of reading the weights). The cache's length is a
+ * multiple of 64, so that sums over it end alike however much room there is.
  */
 import { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -15,17 +16,19 @@ import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
-import { decodeGraph, INPUT, LOGITS } from './decode-graph.ts'
+import { cacheNames, decodeGraph, INPUT, LOGITS } from './decode-graph.ts'
 import { KeyValueCache } from './key-value-cache.ts'
 
-const FEWEST_ROWS = 2
-const MOST_ROWS = 16
+const FEWEST_ROWS = 17
+const MOST_ROWS = 32
+/** Most tokens of a prompt read in one pass: bounds the [H, S, L + S] attention scores. */
+const LONGEST_PASS = 256
 
 export interface DecoderOptions {
   readonly threads: number
-  /** Most tokens of a prompt read in one pass. */
+  /** Most tokens of a prompt read in one pass; beyond 256 counts as 256. */
   readonly tokensPerPass: number
-  /** Most sequences decoded together; beyond 16 counts as 16. */
+  /** Most sequences decoded together; beyond 32 counts as 32. */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
 }
@@ -53,6 +56,7 @@ export class Decoder {
   readonly #sampler: Sampler
   readonly #rotary: Feeds
   readonly #stop: ReadonlySet<number>
+  readonly #outputs: Readonly<Record<string, null>>
 
   private constructor(config: ModelConfig, options: DecoderOptions, session: Session) {
     this.#config = config
@@ -63,6 +67,12 @@ export class Decoder {
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     this.#stop = new Set(options.stopTokens)
+    const names = [LOGITS]
+    for (let layer = 0; layer < config.layers; layer++) {
+      const { newKeys, newValues } = cacheNames(layer)
+      names.push(newKeys, newValues)
+    }
+    this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
   static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
@@ -81,42 +91,27 @@ export class Decoder {
     sampling: SamplingOptions,
   ): Promise<Generation[]> {
     for (const request of requests) this.#check(request, sampling.maxNewTokens)
-    const results: Generation[] = new Array(requests.length)
-    if (requests.length === 0) return results
+    if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_ROWS, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    this.#cache.reserve(Math.max(capacity, FEWEST_ROWS), longest + sampling.maxNewTokens)
-    const fixed: Feeds = { ...Object.fromEntries(weights), ...this.#rotary }
-
-    const rows: Row[] = []
-    let next = 0
-    const take = (row: Row, logits: Float32Array): boolean => {
-      const finished = this.#draw(row, logits, sampling)
-      if (finished) results[row.index] = finished
-      return finished !== undefined
+    this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
+    this.#cache.grow(longest)
+    try {
+      return await this.#decode(
+        { ...Object.fromEntries(weights), ...this.#rotary },
+        requests,
+        sampling,
+        capacity,
+      )
+    } catch (error) {
+      // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
+      this.#cache.clear()
+      throw error
     }
-    while (next < requests.length || rows.length > 0) {
-      while (rows.length < capacity && next < requests.length) {
-        const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
-        next++
-        if (!take(row, await this.#prefill(fixed, rows.length, row.request.prompt))) rows.push(row)
-      }
-      if (rows.length === 0) continue
-      const logits = await this.#step(fixed, rows)
-      const { vocabularySize: V } = this.#config
-      // From the last row on, so that the row that fills a gap has had its token already.
-      for (let slot = rows.length - 1; slot >= 0; slot--) {
-        if (!take(rows[slot]!, logits.subarray(slot * V, (slot + 1) * V))) continue
-        const filler = rows.pop()!
-        if (slot === rows.length) continue
-        rows[slot] = filler
-        this.#cache.move(rows.length, slot)
-      }
-    }
-    return results
   }
 
   async release(): Promise<void> {
+    this.#cache.clear()
     await this.#session.release()
   }
 
@@ -131,19 +126,61 @@ export class Decoder {
     }
   }
 
+  async #decode(
+    fixed: Feeds,
+    requests: readonly Request[],
+    sampling: SamplingOptions,
+    capacity: number,
+  ): Promise<Generation[]> {
+    const { vocabularySize: V } = this.#config
+    const results: Generation[] = new Array(requests.length)
+    const rows: Row[] = []
+    let next = 0
+    /** Draws the row's next token; true when it was the last. */
+    const ends = (row: Row, logits: Float32Array): boolean => {
+      const finished = this.#draw(row, logits, sampling)
+      if (finished) results[row.index] = finished
+      return finished !== undefined
+    }
+    while (next < requests.length || rows.length > 0) {
+      while (rows.length < capacity && next < requests.length) {
+        const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
+        next++
+        if (!ends(row, await this.#read(fixed, rows.length, row.request.prompt))) rows.push(row)
+      }
+      if (rows.length === 0) continue
+      const logits = await this.#step(fixed, rows)
+      // From the last row on, so that the row that fills a gap has had its token already.
+      for (let slot = rows.length - 1; slot >= 0; slot--) {
+        if (!ends(rows[slot]!, logits.subarray(slot * V, (slot + 1) * V))) continue
+        const filler = rows.pop()!
+        if (slot === rows.length) continue
+        rows[slot] = filler
+        this.#cache.move(rows.length, slot)
+      }
+    }
+    return results
+  }
+
   /** Reads a prompt into a cache row and gives the logits [V] of the first response token. */
-  async #prefill(fixed: Feeds, slot: number, prompt: Int32Array): Promise<Float32Array> {
-    const { past, present } = this.#cache.tensors(slot, 1)
+  async #read(fixed: Feeds, slot: number, prompt: Int32Array): Promise<Float32Array> {
+    const most = Math.min(this.#options.tokensPerPass, LONGEST_PASS)
     let logits: Float32Array | undefined
-    for (let start = 0; start < prompt.length; start += this.#options.tokensPerPass) {
-      const tokens = prompt.slice(start, start + this.#options.tokensPerPass)
-      const read = start + tokens.length
-      const fetched = await this.#run(fixed, past, present, tokens, [1, tokens.length], {
-        last: Int32Array.of(tokens.length - 1),
-        lengths: Int32Array.of(read - 1),
-        positions: Int32Array.from(tokens, (_, i) => start + i),
-        total: read,
+    for (let start = 0; start < prompt.length; start += most) {
+      const tokens = prompt.slice(start, start + most)
+      const fetched = await this.#run({
+        ...fixed,
+        ...this.#cache.prefix(slot, start),
+        ...this.#feeds(
+          tokens,
+          1,
+          tokens.map((_, i) => start + i),
+          Int32Array.of(tokens.length - 1),
+        ),
+        [INPUT.cacheMask]: zeros([1, 1, 1, 1, start]),
+        [INPUT.passMask]: causalMask(tokens.length),
       })
+      this.#cache.append(fetched, [slot], [start])
       logits = fetched[LOGITS]!.data as Float32Array
     }
     return logits!
@@ -151,47 +188,48 @@ export class Decoder {
 
   /** Reads each row's newest token and gives the logits [rows, V] of what follows. */
   async #step(fixed: Feeds, rows: readonly Row[]): Promise<Float32Array> {
-    const count = Math.max(rows.length, FEWEST_ROWS)
-    const tokens = new Int32Array(count)
-    // A row that only pads reads token 0 at position 0 of its own cache.
-    const lengths = new Int32Array(count)
+    const count = rows.length
+    const positions = Int32Array.from(rows, row => row.request.prompt.length + row.ids.length - 1)
+    const tokens = new Int32Array(Math.max(count, FEWEST_ROWS))
     rows.forEach((row, slot) => {
       tokens[slot] = row.ids.at(-1)!
-      lengths[slot] = row.request.prompt.length + row.ids.length - 1
     })
-    const { past, present } = this.#cache.tensors(0, count)
-    const fetched = await this.#run(fixed, past, present, tokens, [count, 1], {
-      last: Int32Array.from(tokens, (_, slot) => slot),
-      lengths,
-      positions: lengths,
-      total: Math.max(...lengths) + 1,
+    this.#cache.grow(Math.max(...positions) + 1)
+    const { length } = this.#cache
+    const mask = new Float32Array(count * length)
+    rows.forEach((_, slot) => {
+      mask.fill(Number.NEGATIVE_INFINITY, slot * length + positions[slot]!, (slot + 1) * length)
     })
+    const fetched = await this.#run({
+      ...fixed,
+      ...this.#cache.rows(count),
+      ...this.#feeds(
+        tokens,
+        count,
+        positions,
+        tokens.map((_, slot) => slot),
+      ),
+      [INPUT.cacheMask]: new Tensor('float32', mask, [count, 1, 1, 1, length]),
+      [INPUT.passMask]: zeros([1, 1]),
+    })
+    this.#cache.append(fetched, [...rows.keys()], positions)
     return fetched[LOGITS]!.data as Float32Array
   }
 
-  #run(
-    fixed: Feeds,
-    past: Feeds,
-    present: Feeds,
-    tokens: Int32Array,
-    dims: readonly number[],
-    at: {
-      readonly last: Int32Array
-      readonly lengths: Int32Array
-      readonly positions: Int32Array
-      readonly total: number
-    },
-  ): Promise<Fetched> {
-    const feeds = {
-      ...fixed,
-      ...past,
-      [INPUT.tokens]: new Tensor('int32', tokens, dims),
-      [INPUT.last]: new Tensor('int32', at.last, [at.last.length]),
-      [INPUT.lengths]: new Tensor('int32', at.lengths, [at.lengths.length]),
-      [INPUT.positions]: new Tensor('int64', BigInt64Array.from(at.positions, BigInt), dims),
-      [INPUT.total]: new Tensor('int32', Int32Array.of(at.total), [1]),
+  /** @param positions of the tokens that do not only fill up, in `rows` rows. */
+  #feeds(tokens: Int32Array, rows: number, positions: Int32Array, last: Int32Array): Feeds {
+    const { heads, headDim } = this.#config
+    const real = positions.length
+    return {
+      [INPUT.tokens]: new Tensor('int32', tokens, [tokens.length]),
+      [INPUT.positions]: new Tensor('int64', BigInt64Array.from(positions, BigInt), [rows, real / rows]),
+      [INPUT.last]: new Tensor('int32', last, [last.length]),
+      [INPUT.filler]: zeros([tokens.length - real, heads * headDim]),
     }
-    return this.#session.run(feeds, { ...present, [LOGITS]: null })
+  }
+
+  #run(feeds: Feeds): Promise<Fetched> {
+    return this.#session.run(feeds, this.#outputs)
   }
 
   /** Draws the row's next token; gives the generation when it is the last one. */
@@ -207,4 +245,18 @@ export class Decoder {
       logp: Float32Array.from(row.logp),
     }
   }
+}
+
+function zeros(dims: readonly number[]): Tensor {
+  const size = dims.reduce((product, length) => product * length, 1)
+  return new Tensor('float32', new Float32Array(size), dims)
+}
+
+/** [S, S]: 0 up to the diagonal, −∞ beyond. */
+function causalMask(size: number): Tensor {
+  const mask = new Float32Array(size * size)
+  for (let row = 0; row < size; row++) {
+    mask.fill(Number.NEGATIVE_INFINITY, row * size + row + 1, (row + 1) * size)
+  }
+  return new Tensor('float32', mask, [size, size])
 }
