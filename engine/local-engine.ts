@@ -237,7 +237,13 @@ class LocalEngine implements Engine {
   }
 
   #checkpointModel(): CheckpointModel {
-    return { ...this.#model, teacherHash: this.#policies.hash('teacher') }
+    const { rawConfig, companions } = this.#model
+    return {
+      rawConfig,
+      companions,
+      teacher: this.#policies.teacher,
+      teacherHash: this.#policies.hash('teacher'),
+    }
   }
 
   #checkIds(what: string, ids: Int32Array): void {

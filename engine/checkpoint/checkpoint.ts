@@ -1,7 +1,8 @@
 /**
  * A checkpoint is a Hugging Face directory of the newest policy with what training goes on from beside it:
  * `optimizer.safetensors` (moments `m.NAME` and `v.NAME`), `policies/VERSION.safetensors` (older versions that
- * rollouts may still use) and `state.json`. All of it f32, so that a restored run goes on with the same bits.
+ * rollouts may still use; version 0, the teacher's weights, is not stored again) and `state.json`. All of it
+ * f32, so that a restored run goes on with the same bits.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -33,7 +34,8 @@ export interface Checkpoint {
 }
 
 /** The model that the checkpoint belongs to. */
-export interface CheckpointModel extends Pick<ModelDirectory, 'config' | 'rawConfig' | 'companions'> {
+export interface CheckpointModel extends Pick<ModelDirectory, 'rawConfig' | 'companions'> {
+  readonly teacher: Weights
   readonly teacherHash: string
 }
 
@@ -54,12 +56,13 @@ export async function saveCheckpoint(
           dtype: 'f32',
         })
       }
-      if (kept.length > 0) await mkdir(join(folder, POLICIES))
-      for (const version of kept) {
+      const stored = kept.filter(version => version !== 0)
+      if (stored.length > 0) await mkdir(join(folder, POLICIES))
+      for (const version of stored) {
         const file = policyFile(version)
         files[file] = await writeSafetensors(join(folder, file), policies.get(version)!, { dtype: 'f32' })
       }
-      if (kept.length > 0) await syncFolder(join(folder, POLICIES))
+      if (stored.length > 0) await syncFolder(join(folder, POLICIES))
       const state = stateJson({
         policyVersion,
         weightsHash: weightsHash(newest),
@@ -97,10 +100,12 @@ export async function loadCheckpoint(path: string, model: CheckpointModel): Prom
     }
     for (const [file, hash] of Object.entries(state.files)) await verify(path, file, hash)
     const policies = new Map<number, Weights>()
-    for (const version of state.keptPolicies) {
-      policies.set(version, await readSafetensors(join(path, policyFile(version))))
+    for (const version of [...state.keptPolicies, state.policyVersion]) {
+      policies.set(
+        version,
+        version === 0 ? model.teacher : await readPolicy(path, version, state.policyVersion),
+      )
     }
-    policies.set(state.policyVersion, (await loadModelDirectory(path)).weights)
     const optimiser =
       OPTIMISER_FILE in state.files
         ? fromMoments(await readSafetensors(join(path, OPTIMISER_FILE)), state.optimiserSteps)
@@ -110,6 +115,11 @@ export async function loadCheckpoint(path: string, model: CheckpointModel): Prom
     if (cause instanceof GraspError && cause.code === 'CHECKPOINT_INVALID') throw cause
     throw new GraspError('CHECKPOINT_INVALID', `checkpoint ${path}: ${describeError(cause)}`, { cause })
   }
+}
+
+async function readPolicy(path: string, version: number, newest: number): Promise<Weights> {
+  if (version === newest) return (await loadModelDirectory(path)).weights
+  return readSafetensors(join(path, policyFile(version)))
 }
 
 function policyFile(version: number): string {
