@@ -26,6 +26,7 @@ import type {
   Updated,
   UpdateOptions,
 } from './port.ts'
+import { checkSampling } from './sampling/check-sampling.ts'
 import { randomStream } from './sampling/random-stream.ts'
 import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
@@ -109,6 +110,7 @@ class LocalEngine implements Engine {
     options: SamplingOptions,
   ): Promise<Generation[]> {
     return this.#enqueue(async () => {
+      checkSampling(options)
       const weights = this.#policies.get(policy)
       for (const { key, ids } of prompts) this.#checkIds(`the prompt of ${key}`, ids)
       const requests = prompts.map(({ key, ids }) => ({
@@ -206,13 +208,13 @@ class LocalEngine implements Engine {
     return this.#enqueue(async () => {
       const weights = this.#policies.get(policy)
       try {
-        await replaceFolder(path, async folder => {
+        await replaceFolder(path, undefined, async folder => {
           await writeModel(folder, this.#model, weights, dtype)
         })
       } catch (cause) {
         throw new GraspError(
           'ENGINE_FAILED',
-          `${path} cannot be written: ${describeError(cause)}. Check the folder's permissions and free space.`,
+          `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`,
           { cause },
         )
       }

@@ -49,7 +49,7 @@ export async function saveCheckpoint(
   const newest = policies.get(policyVersion)!
   const kept = [...policies.keys()].filter(version => version !== policyVersion).sort((a, b) => a - b)
   try {
-    await replaceFolder(path, async folder => {
+    await replaceFolder(path, STATE_FILE, async folder => {
       const files = await writeModel(folder, model, newest, 'f32')
       if (optimiser) {
         files[OPTIMISER_FILE] = await writeSafetensors(join(folder, OPTIMISER_FILE), moments(optimiser), {
@@ -77,7 +77,7 @@ export async function saveCheckpoint(
   } catch (cause) {
     throw new GraspError(
       'ENGINE_FAILED',
-      `checkpoint ${path} cannot be written: ${describeError(cause)}. Check the folder's permissions and free space.`,
+      `checkpoint ${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`,
       { cause },
     )
   }

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
-import { fromErrorMessage, type ReplyMessage, type RequestMessage } from './protocol.ts'
+import { fromErrorMessage, type ReplyMessage, type RequestMessage, toErrorMessage } from './protocol.ts'
 
 /** How long an engine may take to leave by itself once it has closed. */
 const GRACE_MS = 5000
@@ -51,15 +51,17 @@ export class EngineChild {
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
       this.#hold()
-      this.#process.send({ id, ...question }, undefined, undefined, error => {
-        // A process that is gone is reported, with the reason, by its exit.
-        if (error && this.#process.exitCode === null && this.#process.signalCode === null) {
-          this.#settle({
-            id,
-            error: { code: 'ENGINE_FAILED', message: describeError(error), stack: error.stack },
-          })
-        }
-      })
+      try {
+        this.#process.send({ id, ...question }, undefined, undefined, error => {
+          // A process that is gone is reported, with the reason, by its exit.
+          if (error && this.#process.exitCode === null && this.#process.signalCode === null) {
+            this.#settle({ id, error: toErrorMessage(error) })
+          }
+        })
+      } catch (error) {
+        // An argument that cannot be cloned.
+        this.#settle({ id, error: toErrorMessage(error) })
+      }
     })
   }
 

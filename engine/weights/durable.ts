@@ -1,5 +1,5 @@
 /** Files and folders that are on the disk when the call returns. */
-import { access, mkdir, open, rename, rm } from 'node:fs/promises'
+import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 export async function writeDurably(path: string, content: Uint8Array | string): Promise<void> {
@@ -23,11 +23,18 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Fills a folder aside and renames it into place: `path` is what it was before, or complete. An existing folder
+ * Fills a folder aside and renames it into place: `path` is what it was before, or complete. A former folder
  * is moved aside first; `recoverFolder` puts it back if the process dies between the two renames.
+ * @param mark the file that a folder must hold to be replaced. Any other that is not empty is somebody's, and
+ * is refused.
  */
-export async function replaceFolder(path: string, fill: (folder: string) => Promise<void>): Promise<void> {
+export async function replaceFolder(
+  path: string,
+  mark: string | undefined,
+  fill: (folder: string) => Promise<void>,
+): Promise<void> {
   await recoverFolder(path)
+  await checkReplaceable(path, mark)
   const aside = asideName(path)
   await rm(aside, { recursive: true, force: true })
   await mkdir(aside, { recursive: true })
@@ -44,6 +51,15 @@ export async function replaceFolder(path: string, fill: (folder: string) => Prom
     await recoverFolder(path)
     throw error
   }
+}
+
+async function checkReplaceable(path: string, mark: string | undefined): Promise<void> {
+  if (!(await exists(path))) return
+  const entries = await readdir(path)
+  if (entries.length === 0 || (mark !== undefined && entries.includes(mark))) return
+  const expected =
+    mark === undefined ? 'an empty or a new folder' : `an empty or a new folder, or one with ${mark}`
+  throw new Error(`the folder holds other files (${entries[0]}); expected ${expected}`)
 }
 
 /** After a death in the middle of a replacement: puts the former folder back, or removes it when it is obsolete. */

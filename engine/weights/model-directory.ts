@@ -1,5 +1,5 @@
 /** Loads the weights of a Hugging Face model directory: one model.safetensors, or shards with their index. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tensor } from 'onnxruntime-node'
 import { z } from 'zod'
@@ -47,7 +47,15 @@ export async function loadModelDirectory(path: string): Promise<ModelDirectory> 
 
 async function loadTensors(path: string): Promise<Map<string, Tensor>> {
   const index = await readIndex(path)
-  if (!index) return readSafetensors(join(path, SINGLE))
+  if (!index) {
+    const names = await readdir(path)
+    if (names.includes(SINGLE)) return readSafetensors(join(path, SINGLE))
+    throw new GraspError(
+      'MODEL_INVALID',
+      `${path} has neither ${SINGLE} nor ${INDEX}. Other formats (.bin, .gguf) are not read: load the model ` +
+        'with transformers and call save_pretrained, which writes safetensors.',
+    )
+  }
   const weights = new Map<string, Tensor>()
   for (const file of [...new Set(Object.values(index))].sort()) {
     if (file !== join('/', file).slice(1)) {

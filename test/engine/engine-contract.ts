@@ -1,6 +1,6 @@
 /** What every engine behind the port must do. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -322,6 +322,20 @@ export function engineContract(name: string, open: Open): void {
       assert.ok(Math.abs(found!.logp[0]! - expected!.logp[0]!) < 0.1)
     })
 
+    it("does not write over somebody else's folder", async () => {
+      const path = join(folder, 'holiday pictures')
+      await mkdir(path)
+      await writeFile(join(path, 'beach.jpg'), '')
+      const refused = { code: 'ENGINE_FAILED', message: /holds other files \(beach.jpg\)/ }
+      await assert.rejects(engine.saveCheckpoint(path, null), refused)
+      await assert.rejects(engine.exportPolicy('teacher', path, 'f32'), refused)
+      assert.deepEqual(await readdir(path), ['beach.jpg'])
+      await writeFile(join(folder, 'file'), '')
+      await assert.rejects(engine.saveCheckpoint(join(folder, 'file', 'inside'), null), {
+        code: 'ENGINE_FAILED',
+      })
+    })
+
     it('runs calls in the order they are made', async () => {
       const student = await openModel()
       const scored = await engine.score(items, { policyVersion: 0, encoding: 'factored', dtype: 'f32' })
@@ -364,6 +378,10 @@ export function engineContract(name: string, open: Open): void {
       await assert.rejects(engine.generate(0, [{ key: 'x', ids: new Int32Array(250) }], SAMPLING), {
         code: 'PROMPT_TOO_LONG',
         message: /250 tokens.*12 new.*256/,
+      })
+      await assert.rejects(engine.generate(0, [], { ...SAMPLING, topP: 2 }), {
+        code: 'CONFIG_INVALID',
+        message: /topP is 2/,
       })
       const long = { ...item!, teacherPrompt: new Int32Array(256) }
       await assert.rejects(engine.score([long], { ...options, k: 3 }), { code: 'PROMPT_TOO_LONG' })

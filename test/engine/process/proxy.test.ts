@@ -57,6 +57,16 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
     await assert.rejects(engine.close(), killed)
   })
 
+  it('of nobody: an argument that cannot be sent is an error of its call', async () => {
+    const engine = await openModel(model.path)
+    await assert.rejects(
+      engine.saveCheckpoint('x', () => {}),
+      { code: 'ENGINE_FAILED', message: /could not be cloned/ },
+    )
+    assert.equal(await engine.policyVersion(), 0)
+    await engine.close()
+  })
+
   it('of the parent by kill -9: the engine ends by itself', async () => {
     const { parent, engine } = await startParent()
     parent.kill('SIGKILL')

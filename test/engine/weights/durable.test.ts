@@ -17,17 +17,17 @@ const fillWith = (text: string) => (folder: string) => writeFile(join(folder, 'f
 const content = () => readFile(join(path, 'file'), 'utf8')
 
 test('a folder is made, and replaced, leaving nothing beside it', async () => {
-  await replaceFolder(path, fillWith('one'))
+  await replaceFolder(path, 'file', fillWith('one'))
   await writeFile(join(path, 'old file'), '')
-  await replaceFolder(path, fillWith('two'))
+  await replaceFolder(path, 'file', fillWith('two'))
   assert.equal(await content(), 'two')
   assert.deepEqual(await readdir(path), ['file'])
   assert.deepEqual(await readdir(parent), ['target'])
 })
 
 test('a failure while filling leaves the former folder as it was', async () => {
-  await replaceFolder(path, fillWith('one'))
-  const failing = replaceFolder(path, async folder => {
+  await replaceFolder(path, 'file', fillWith('one'))
+  const failing = replaceFolder(path, 'file', async folder => {
     await fillWith('half')(folder)
     throw new Error('disk full')
   })
@@ -39,16 +39,25 @@ test('a failure while filling leaves the former folder as it was', async () => {
 test('what a killed writer left is cleared away', async () => {
   await mkdir(`${path}.writing`)
   await writeFile(join(`${path}.writing`, 'half'), '')
-  await replaceFolder(path, fillWith('one'))
+  await replaceFolder(path, 'file', fillWith('one'))
   assert.deepEqual(await readdir(path), ['file'])
 })
 
 test('a death between the two renames is undone', async () => {
-  await replaceFolder(path, fillWith('one'))
+  await replaceFolder(path, 'file', fillWith('one'))
   await rename(path, `${path}.replaced`)
   await recoverFolder(path)
   assert.equal(await content(), 'one')
   await mkdir(`${path}.replaced`)
   await recoverFolder(path)
+  assert.deepEqual(await readdir(parent), ['target'])
+})
+
+test("somebody else's folder is not replaced", async () => {
+  await mkdir(path)
+  await replaceFolder(path, undefined, fillWith('one'))
+  await assert.rejects(replaceFolder(path, undefined, fillWith('two')), /holds other files \(file\)/)
+  await assert.rejects(replaceFolder(path, 'state.json', fillWith('two')), /or one with state.json/)
+  assert.equal(await content(), 'one')
   assert.deepEqual(await readdir(parent), ['target'])
 })

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkSampling } from '../../../engine/sampling/check-sampling.ts'
+
+const GOOD = { temperature: 1, topK: 0, topP: 1, maxNewTokens: 1, seed: 0 }
+
+test('sampling options out of range are named', () => {
+  checkSampling(GOOD)
+  checkSampling({ temperature: 0, topK: 5, topP: 0.1, maxNewTokens: 9, seed: -3 })
+  const cases = {
+    temperature: [-1, Number.NaN, Number.POSITIVE_INFINITY],
+    topK: [-1, 1.5],
+    topP: [0, 1.1, Number.NaN],
+    maxNewTokens: [0, 2.5, Number.NaN],
+    seed: [0.5, 2 ** 60],
+  }
+  for (const [name, values] of Object.entries(cases)) {
+    for (const value of values) {
+      assert.throws(() => checkSampling({ ...GOOD, [name]: value }), {
+        code: 'CONFIG_INVALID',
+        message: new RegExp(`${name} is ${value}, expected`),
+      })
+    }
+  }
+})
