@@ -4,13 +4,8 @@
  */
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-
-const count = (minimum: number) => z.int().min(minimum).max(Number.MAX_SAFE_INTEGER)
-const positive = () => z.number().gt(0)
-const fraction = () => z.number().min(0).max(1)
-/** A path in a file is relative to that file's folder, unless the run writes there. */
-const file = () => z.string().min(1).meta({ format: 'path' })
-const outputFolder = () => z.string().min(1).meta({ format: 'output-path' })
+import { count, file, fraction, name, outputFolder, positive, section } from './fields.ts'
+import { log } from './log.ts'
 
 const temperature = (initial: number) =>
   z.number().min(0).max(100).default(initial).describe('Sampling temperature; 0 is greedy.')
@@ -18,21 +13,6 @@ const topK = () => count(0).default(0).describe('Sample among the k most likely 
 const topP = () => z.number().gt(0).max(1).default(1).describe('Nucleus sampling; 1 is off.')
 const maxNewTokens = () =>
   count(1).default(512).describe('Most tokens of a response; longer ones are cut and marked `length`.')
-
-/** A section that may be left out: its own defaults then apply. */
-const section = <S extends z.ZodRawShape>(doc: string, shape: S) =>
-  z
-    .strictObject(shape)
-    .prefault({} as never)
-    .describe(doc)
-
-const log = section('The log that holds every record of the run.', {
-  kind: z.literal('embedded').default('embedded').describe('`embedded`: LMDB, in a folder of this machine.'),
-  path: outputFolder()
-    .optional()
-    .describe('Folder of logs, in which each run has its own; by default .grasp/logs.'),
-  partitions: count(1).max(1024).default(1).describe('Partitions of each topic.'),
-})
 
 const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
   path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
@@ -218,25 +198,34 @@ const credits = section('How much may be in flight between a topic and the stage
     .describe('Bytes.'),
 })
 
-export const configSchema = z.strictObject({
-  run: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/)
-    .describe("The run's name: letters, digits, dot, hyphen, underscore; names its folder."),
-  log,
-  output,
-  model,
-  data,
-  retrieval,
-  prompt: file().optional().describe("The prompt file of student and teacher; by default the package's own."),
-  judge,
-  validation,
-  rollout,
-  scoring,
-  training,
-  evaluation,
-  credits,
-})
+/** What a slice holds besides its distributions (token ids, numbers a token), bytes. */
+const SLICE_OVERHEAD = 256 * 1024
+
+export const configSchema = z
+  .strictObject({
+    run: name().describe("The run's name: letters, digits, dot, hyphen, underscore; names its folder."),
+    log,
+    output,
+    model,
+    data,
+    retrieval,
+    prompt: file()
+      .optional()
+      .describe("The prompt file of student and teacher; by default the package's own."),
+    judge,
+    validation,
+    rollout,
+    scoring,
+    training,
+    evaluation,
+    credits,
+  })
+  .superRefine(({ log, scoring }, context) => {
+    const largest = log.maxMessageBytes - SLICE_OVERHEAD
+    if (log.kind !== 'kafka' || scoring.sliceBytes <= largest) return
+    const message = `is more than log.maxMessageBytes allows, which is ${largest} and what else a slice holds`
+    context.addIssue({ code: 'custom', path: ['scoring', 'sliceBytes'], message })
+  })
 
 type Parsed = z.output<typeof configSchema>
 

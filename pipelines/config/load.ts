@@ -11,7 +11,7 @@ import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { ANSWER_PROMPT } from '../../prompts/prompt.ts'
 import { type Config, configSchema } from './config.ts'
-import { applyOverride, type Override, parseOverride } from './overrides.ts'
+import { applyOverride, type Override, parseOverride, shownArgument } from './overrides.ts'
 import { type Problem, problemsOf, show } from './problems.ts'
 import { type KeyPath, shapeAt, walk } from './shape.ts'
 
@@ -140,7 +140,8 @@ function invalid(
 ): GraspError {
   const placed = problems.map(({ path, text }) => {
     const override = overrides.findLast(({ path: set }) => startsWith(path, set) || startsWith(set, path))
-    if (override) return { offset: Number.MAX_SAFE_INTEGER, text: `--set ${override.argument}: ${text}` }
+    if (override)
+      return { offset: Number.MAX_SAFE_INTEGER, text: `--set ${shownArgument(override.argument)}: ${text}` }
     const offset = offsetOf(document, path)
     const line = offset === undefined ? '' : `:${lines.linePos(offset).line}`
     return { offset: offset ?? -1, text: `${file}${line}: ${text}` }

@@ -1,6 +1,7 @@
 /** `--set key=value`: a value for one key of the configuration, given on the command line. */
 import { isMap, isScalar, parseDocument } from 'yaml'
 import { GraspError } from '../../errors/grasp-error.ts'
+import { withoutCredentials } from './problems.ts'
 import { formatPath, shapeAt } from './shape.ts'
 
 export interface Override {
@@ -10,8 +11,20 @@ export interface Override {
   readonly value: unknown
 }
 
+const SECRET = /pass|secret|credential|apikey/i
+
+/** The argument for messages: without a value that is, or holds, a secret put there by mistake. */
+export function shownArgument(argument: string): string {
+  const equals = argument.indexOf('=')
+  const key = argument.slice(0, equals)
+  const value = argument.slice(equals + 1)
+  const secret =
+    (SECRET.test(key) && !/file$/i.test(key)) || /(pass|secret|credential|apikey)\w*['"]?\s*:/i.test(value)
+  return equals >= 0 && secret ? `${key}=…` : withoutCredentials(argument)
+}
+
 function fail(argument: string, what: string): never {
-  throw new GraspError('CONFIG_INVALID', `--set ${argument}: ${what}`)
+  throw new GraspError('CONFIG_INVALID', `--set ${shownArgument(argument)}: ${what}`)
 }
 
 /** The value is YAML (so numbers are numbers and `[0.9, 0.95]` is a list), but text where text is expected. */

@@ -9,8 +9,16 @@ export interface Problem {
   readonly text: string
 }
 
+/** An address may hold a user and password (`https://user:password@host`). */
+export function withoutCredentials(text: string): string {
+  return text.replace(/[^\s,=/'"@]*:[^\s,'"@]*@/g, '…@')
+}
+
 export function show(value: unknown): string {
-  if (typeof value === 'string') return value.length > 60 ? `'${value.slice(0, 57)}...'` : `'${value}'`
+  if (typeof value === 'string') {
+    const text = withoutCredentials(value)
+    return text.length > 60 ? `'${text.slice(0, 57)}...'` : `'${text}'`
+  }
   if (Array.isArray(value)) return `[${value.map(show).join(', ')}]`
   if (value !== null && typeof value === 'object') return 'a section'
   return String(value)
@@ -66,7 +74,10 @@ export function problemsOf(error: z.ZodError, root: unknown): Problem[] {
     const doc = value === undefined && shape?.description ? `. ${shape.description}` : ''
     if (issue.code === 'custom') problems.set(key, { path, text: `${name} ${issue.message}; ${wanted}` })
     else if (value === undefined) problems.set(key, { path, text: `${name} is missing; ${wanted}${doc}` })
-    else problems.set(key, { path, text: `${name} is ${show(value)}; ${wanted}` })
+    else if (shape?.format === 'environment-variable') {
+      // What stands there may be the secret itself.
+      problems.set(key, { path, text: `${name} is not a name; ${wanted}, not the secret itself` })
+    } else problems.set(key, { path, text: `${name} is ${show(value)}; ${wanted}` })
   }
   return [...problems.values()]
 }

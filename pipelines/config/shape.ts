@@ -21,7 +21,10 @@ export interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
   readonly required?: readonly string[]
   readonly prefixItems?: readonly Shape[]
+  readonly items?: Shape
   readonly oneOf?: readonly Shape[]
+  /** One value, written in several ways. */
+  readonly anyOf?: readonly Shape[]
 }
 
 export type KeyPath = readonly (string | number)[]
@@ -92,6 +95,8 @@ export function expected(shape: Shape): string {
     const [first] = shape.prefixItems
     return `a list of ${shape.prefixItems.length}: each ${first ? expected(first) : 'a value'}`
   }
+  if (shape.anyOf) return shape.anyOf.map(expected).join(' or ')
+  if (shape.items) return `a list: each ${expected(shape.items)}`
   switch (shape.type) {
     case 'integer':
       return `an integer${range(shape)}`
@@ -104,6 +109,8 @@ export function expected(shape: Shape): string {
     case 'string':
       if (shape.format === 'uri') return 'an http or https URL'
       if (shape.format?.endsWith('path')) return 'a path'
+      if (shape.format === 'broker') return 'HOST:PORT'
+      if (shape.format === 'environment-variable') return 'the name of an environment variable'
       if (shape.pattern) return 'a name of letters, digits, dots, hyphens and underscores (at most 100)'
       return 'a text'
     default:

@@ -32,10 +32,10 @@ describe('configTemplate', () => {
 
   test('its commented lines are the defaults: with and without them it says the same', () => {
     const text = configTemplate()
-    // Only one kind of judge can be active, and an embedding model has no default.
+    // Only one kind of judge can be active; an embedding model, a user and a registry have no default.
     const judge = text.indexOf('  # Or `chat`')
     const single = text.slice(0, judge) + text.slice(text.indexOf('\n\n', judge))
-    const plain = single.replace(/^ {2}# dense:\n( {4}# .*\n)*/m, '')
+    const plain = single.replaceAll(/^ {2}# (dense|sasl|registry):\n( {4,}# .*\n)*/gm, '')
     // `# key: value` and `# section:` lines; prose begins with a capital.
     const active = plain.replaceAll(/^( *)# ([a-z]\w*:( \S.*)?)$/gm, '$1$2')
     assert.deepEqual(settings(active), settings(text))
