@@ -44,7 +44,12 @@ export interface LogRecord<T extends Topic = Topic> extends Envelope<T> {
 /** A record handed to a stage. It holds credits until it is committed. */
 export type Delivery<T extends Topic = Topic> =
   | (LogRecord<T> & { readonly error?: undefined })
-  | (Envelope<T> & { readonly value?: undefined; readonly error: GraspError })
+  | Undecodable<T>
+
+export type Undecodable<T extends Topic = Topic> = Envelope<T> & {
+  readonly value?: undefined
+  readonly error: GraspError
+}
 
 /** How much may be in flight between `read` and `commit`. */
 export interface Credits {
@@ -94,6 +99,9 @@ export interface TopicInfo {
 }
 
 export interface Log {
+  /** Whether offsets have no gaps, so that a difference of offsets counts records (Kafka's transactions leave gaps). */
+  readonly contiguous: boolean
+
   /** What is there. */
   topics(): Promise<TopicInfo[]>
 
@@ -113,7 +121,7 @@ export interface Log {
   /** A group's next offset in each partition of a topic (0 where it never committed). */
   committed(topic: Topic, group: string): Promise<number[]>
 
-  /** Sets a group's positions, for reprocessing. */
+  /** Sets a group's positions, for reprocessing. Errors: GROUP_ACTIVE while anything reads as that group. */
   seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void>
 
   /** Reads records outside any group: from an offset or a time, to the present end. */
@@ -124,6 +132,15 @@ export interface Log {
 
   /** Lets the topic's readers complete at its present end, until more is appended and it is sealed again. */
   seal(topics: readonly Topic[]): Promise<void>
+
+  /** Takes seals back: readers wait for what is to come, until the topics are sealed again. */
+  unseal(topics: readonly Topic[]): Promise<void>
+
+  /** What reads as this group at present, in words (`process 4711 since …`), wherever it runs. */
+  workers(group: string): Promise<string[]>
+
+  /** An encoded record of a topic (a dead letter's payload), decoded as a reader would. Errors: as a delivery's. */
+  decode<T extends Topic>(topic: T, payload: Uint8Array): Promise<Records[T]>
 
   /** A small durable note beside the records (the configuration's hash, the run's identity). */
   note(name: string): Promise<string | undefined>

@@ -17,6 +17,8 @@ export type ErrorCode =
   | 'LOG_UNAVAILABLE'
   /** The log belongs to another run or configuration. */
   | 'LOG_MISMATCH'
+  /** The positions of a group cannot be set while something reads as that group. */
+  | 'GROUP_ACTIVE'
   /** A model directory lacks a file, or a file in it is damaged. */
   | 'MODEL_INVALID'
   /** An architecture or an option of it that the engine does not implement. */

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { Observable, type Subscriber } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
-import type { Topic } from '../../schemas/types.ts'
+import type { Records, Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { partitionOf } from '../partition.ts'
 import type { CommitRequest, Delivery, Log, Output, Place, ReadOptions, TopicInfo } from '../port.ts'
@@ -15,6 +15,7 @@ import { Reader } from './reader.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
 import { Store } from './store.ts'
 import { WakeUp } from './wake-up.ts'
+import { Workers } from './workers.ts'
 
 export interface LmdbLogOptions {
   /** The folder of all runs (`log.path`). */
@@ -57,6 +58,7 @@ interface Prepared {
 }
 
 class LmdbLog implements Log {
+  readonly contiguous = true
   readonly #environment: Environment
   readonly #store: Store
   readonly #codec: Codec
@@ -65,6 +67,7 @@ class LmdbLog implements Log {
   readonly #wakeUp = new WakeUp()
   readonly #readers = new Set<Reader<Topic>>()
   readonly #positions: Positions
+  readonly #workers: Workers
   #closing: Promise<void> | undefined
 
   constructor(environment: Environment, store: Store, codec: Codec, readOnly: boolean) {
@@ -73,6 +76,7 @@ class LmdbLog implements Log {
     this.#codec = codec
     this.#readOnly = readOnly
     this.#positions = new Positions(store)
+    this.#workers = new Workers(environment.path)
     this.#writes = new GroupCommit(environment.root, committed => {
       if (committed) this.#wakeUp.all()
       else this.#positions.forget()
@@ -134,6 +138,13 @@ class LmdbLog implements Log {
 
   async seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void> {
     checkName('group', group)
+    const workers = this.#look(() => this.#workers.of(group))
+    if (workers.length > 0) {
+      throw new GraspError(
+        'GROUP_ACTIVE',
+        `group ${group} is at work (${workers.join(', ')}); stop it first, then set its positions`,
+      )
+    }
     const positions = offsets.map((offset, partition) => ({ topic, partition, offset }))
     await this.#write({
       check: () => {
@@ -169,6 +180,23 @@ class LmdbLog implements Log {
     })
   }
 
+  async unseal(topics: readonly Topic[]): Promise<void> {
+    await this.#write({
+      work: () => {
+        for (const topic of topics) this.#store.unseal(topic)
+      },
+    })
+  }
+
+  async workers(group: string): Promise<string[]> {
+    checkName('group', group)
+    return this.#look(() => this.#workers.of(group))
+  }
+
+  async decode<T extends Topic>(topic: T, payload: Uint8Array): Promise<Records[T]> {
+    return this.#look(() => this.#codec.decode(topic, payload))
+  }
+
   async note(name: string): Promise<string | undefined> {
     return this.#look(() => this.#store.note(name))
   }
@@ -197,12 +225,21 @@ class LmdbLog implements Log {
     this.#checkOpen()
     checkName('group', options.group)
     const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
-    const reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
+    // Before the positions are read. A log that is only looked at commits nothing, so nobody needs to know.
+    const leave = this.#readOnly ? () => {} : this.#workers.enter(options.group)
+    let reader: Reader<Topic>
+    try {
+      reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
+    } catch (error) {
+      leave()
+      throw error
+    }
     this.#positions.watch(topic, options.group)
     this.#readers.add(reader)
     return () => {
       reader.close()
       this.#readers.delete(reader)
+      leave()
     }
   }
 

@@ -96,6 +96,10 @@ export class Store implements SchemaStore {
     this.#put(['seal', topic], this.ends(topic))
   }
 
+  unseal(topic: Topic): void {
+    this.#environment.meta.removeSync(['seal', topic])
+  }
+
   note(name: string): string | undefined {
     return this.#get(['note', name]) as string | undefined
   }

@@ -437,6 +437,24 @@ export function describeLog(name: string, make: MakeHarness): void {
         await assert.rejects(log.seek('questions', 'g', [0, 0, 1000]), { code: 'LOG_MISMATCH' })
         assert.deepEqual(await log.committed('questions', 'g'), [0, 0, 0])
       })
+
+      it('is refused while anything reads as the group, and says what', async () => {
+        await log.append(questions(3))
+        const seen: Place[] = []
+        const subscriptions = [1, 2].map(() =>
+          read('questions', { until: 'never' }).subscribe(record => seen.push(record)),
+        )
+        await until(() => seen.length > 0)
+        assert.ok((await log.workers('g')).length > 0)
+        assert.deepEqual(await log.workers('another'), [])
+        const refused = { code: 'GROUP_ACTIVE', message: /group g .*stop it first/ }
+        await assert.rejects(log.seek('questions', 'g', [0, 0, 0]), refused)
+        subscriptions[0]!.unsubscribe()
+        await assert.rejects(log.seek('questions', 'g', [0, 0, 0]), refused)
+        subscriptions[1]!.unsubscribe()
+        await eventually(async () => (await log.workers('g')).length === 0)
+        await log.seek('questions', 'g', [0, 0, 0])
+      })
     })
 
     describe('seal', () => {
@@ -478,6 +496,27 @@ export function describeLog(name: string, make: MakeHarness): void {
         await log.seal(['questions'])
         await until(() => complete)
         assert.deepEqual(await sealed(), ['deadletters', 'questions'])
+      })
+
+      it('is taken back', async () => {
+        await log.append(questions(2))
+        await log.seal(['questions'])
+        await log.unseal(['questions', 'contexts'])
+        assert.equal((await log.topics()).find(info => info.topic === 'questions')!.sealed, false)
+        let completed = false
+        const seen: Place[] = []
+        const subscription = read('questions', { until: 'sealed' }).subscribe({
+          next: record => seen.push(record),
+          complete: () => {
+            completed = true
+          },
+        })
+        await until(() => seen.length === 2)
+        await settle()
+        assert.equal(completed, false)
+        await log.seal(['questions'])
+        await until(() => completed)
+        subscription.unsubscribe()
       })
 
       it('takes effect together with a commit', async () => {
@@ -525,6 +564,16 @@ export function describeLog(name: string, make: MakeHarness): void {
         await log.append(questions(3))
         await gather(log.scan('questions'))
         assert.deepEqual(await log.committed('questions', 'g'), [0, 0, 0])
+      })
+    })
+
+    describe('decode', () => {
+      it('gives the value of an encoded record, and the error of a reader for any other bytes', async () => {
+        await log.append([questionOutput('a')])
+        const [record] = await gather(log.scan('questions'))
+        assert.deepEqual(await log.decode('questions', record!.payload), question('a'))
+        const bytes = new TextEncoder().encode('{}')
+        await assert.rejects(log.decode('questions', bytes), { code: 'RECORD_UNDECODABLE' })
       })
     })
 
@@ -741,6 +790,14 @@ async function runFlow(
 
 function pick({ topic, partition, offset }: Place): Place {
   return { topic, partition, offset }
+}
+
+async function eventually(condition: () => Promise<boolean>): Promise<void> {
+  const start = Date.now()
+  while (!(await condition())) {
+    if (Date.now() - start > 60_000) throw new Error(`waited in vain for ${condition}`)
+    await settle()
+  }
 }
 
 function assertAscending(records: readonly Place[]): void {

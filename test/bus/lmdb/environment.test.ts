@@ -141,6 +141,7 @@ describe('opening the log', () => {
       await assert.rejects(log.append(questions(1)), expected)
       await assert.rejects(log.commit({ group: 'g', outputs: [], positions: [] }), expected)
       await assert.rejects(log.seal(['questions']), expected)
+      await assert.rejects(log.unseal(['questions']), expected)
       await assert.rejects(log.setNote('a', 'b'), expected)
       await assert.rejects(log.seek('questions', 'g', [0]), expected)
     })
