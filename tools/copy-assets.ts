@@ -7,6 +7,7 @@ const folder = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta
 
 for (const [name, extension] of [
   ['schemas', '.avsc'],
+  ['schemas/released', '.json'],
   ['prompts', '.md'],
 ] as const) {
   await cp(folder(name), folder(`dist/${name}`), {
