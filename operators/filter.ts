@@ -1,13 +1,61 @@
-import { map } from 'rxjs'
-import { output } from '../bus/port.ts'
-import type { StageOperator } from './stage.ts'
+import { concat, concatMap, defer, type OperatorFunction, of } from 'rxjs'
+import { type LogRecord, type Output, output, type Place } from '../bus/port.ts'
+import type { Instance } from '../schemas/types.ts'
+import { batchKey } from './batch-assembly.ts'
+import type { Finished } from './stage.ts'
 
-/** validations → instances: those with s_T ≥ τ. The rejected stay visible in `validations`. */
-export function filter(): StageOperator<'validations'> {
-  return map(record => {
-    const { context, score, tau, accepted } = record.value
-    const outputs =
-      accepted && score !== null ? [output('instances', context.id, { context, score, tau, epoch: 0 })] : []
-    return { consumed: [record], outputs }
-  })
+export interface FilterOptions {
+  /** Instances of one update. */
+  readonly batch: number
+  /** The number of the first batch to form. */
+  readonly firstBatch: number
+  /** Gives back credits: rejected validations pile up uncommitted while a batch fills, but hold nothing. */
+  readonly release: (places: readonly Place[]) => void
+}
+
+/**
+ * validations → instances: those with s_T ≥ τ, in batches. The batches are numbered here, by the one stage that
+ * sees all instances in order, so that rollout and scoring can be shared by any number of workers. The rejected
+ * stay visible in `validations`.
+ */
+export function filter(options: FilterOptions): OperatorFunction<LogRecord<'validations'>, Finished> {
+  const { batch: size, release } = options
+  return source => {
+    let number = options.firstBatch
+    let filling: LogRecord<'validations'>[] = []
+    const flush = (): Finished[] => {
+      if (filling.length === 0) return []
+      const instances = filling.map(({ value: { context, score, tau } }) => ({
+        context,
+        score: score!,
+        tau,
+        epoch: 0,
+      }))
+      const finished = { consumed: filling, outputs: numbered(instances, number) }
+      number += 1
+      filling = []
+      return [finished]
+    }
+    const batches$ = source.pipe(
+      concatMap((record): Finished[] => {
+        if (!record.value.accepted || record.value.score === null) {
+          release([record])
+          return [{ consumed: [record], outputs: [] }]
+        }
+        filling.push(record)
+        return filling.length < size ? [] : flush()
+      }),
+    )
+    return concat(
+      batches$,
+      defer(() => of(...flush())),
+    )
+  }
+}
+
+/** The records of one batch. */
+export function numbered(instances: readonly Omit<Instance, 'batch'>[], number: number): Output[] {
+  return instances.map((instance, index) =>
+    output('instances', batchKey(number), { ...instance, batch: { number, index, size: instances.length } }),
+  )
 }

@@ -1,24 +1,22 @@
-import { bufferCount, concatMap, pipe } from 'rxjs'
+import { concatMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type LogRecord, output } from '../bus/port.ts'
-import type { Engine, ModelInfo, SamplingOptions } from '../engine/port.ts'
+import { type Delivery, type Output, output } from '../bus/port.ts'
+import type { Engine, Generation, ModelInfo, SamplingOptions } from '../engine/port.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
+import type { Batch, Rollout } from '../schemas/types.ts'
+import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
 import { partitionFailures } from './partition-failures.ts'
 import type { PolicyGate } from './policy-gate.ts'
 import { promptPair } from './prompt-ids.ts'
-import type { Finished, StageOperator } from './stage.ts'
+import type { Finished } from './stage.ts'
 
 export interface RolloutOptions {
   readonly engine: Engine
   readonly info: ModelInfo
   readonly prompt: PromptTemplate
   readonly sampling: SamplingOptions
-  /** Instances a batch: the trainer makes one update of each batch. */
-  readonly batch: number
   /** How many updates the sampling policy may be behind: batch b is sampled with version max(0, b − lag). */
   readonly lag: number
-  /** The number of the first batch to sample (the batches before it are in the log). */
-  readonly firstBatch: number
   readonly policies: PolicyGate
 }
 
@@ -26,29 +24,26 @@ export interface RolloutOptions {
  * instances → rollouts: the student answers on-policy. The version is a rule and not "whatever was newest", so
  * that an asynchronous run is as reproducible as a synchronous one.
  */
-export function rollout(options: RolloutOptions): StageOperator<'instances'> {
-  let next = options.firstBatch
-  return pipe(
-    bufferCount(options.batch),
-    concatMap(async group => {
-      const finished = await sampleBatch(group, next, options)
-      if (finished.sampled) next += 1
-      return finished
-    }),
-  )
+export function rollout(options: RolloutOptions): OperatorFunction<Delivery<'instances'>, Finished> {
+  const assembly = new BatchAssembly<'instances'>()
+  return source =>
+    source.pipe(
+      concatMap(async delivery => {
+        const batch = assembly.add(delivery)
+        return batch === undefined ? [] : [await sampleBatch(batch, options)]
+      }),
+      concatMap(finished => finished),
+    )
 }
 
 async function sampleBatch(
-  group: readonly LogRecord<'instances'>[],
-  number: number,
-  { engine, info, prompt, sampling, lag, policies }: RolloutOptions,
-): Promise<Finished & { sampled: boolean }> {
-  const { done, failed } = await partitionFailures(group, ({ value: { context } }) =>
+  { number, size, members, undecodable }: WholeBatch<'instances'>,
+  options: RolloutOptions,
+): Promise<Finished> {
+  const { engine, info, prompt, sampling, lag, policies } = options
+  const { done, failed } = await partitionFailures(members, ({ value: { context } }) =>
     promptPair({ engine, info, prompt, context, maxNewTokens: sampling.maxNewTokens }),
   )
-  const dead = failed.map(({ item, error }) => deadLetter(item, { stage: 'rollout', error }))
-  if (done.length === 0) return { consumed: group, outputs: dead, sampled: false }
-
   const policyVersion = Math.max(0, number - lag)
   await policies.reached(policyVersion)
   const responses = await engine.generate(
@@ -59,23 +54,50 @@ async function sampleBatch(
     })),
     sampling,
   )
-  const rollouts = done.map(({ item, result }, index) => {
-    const response = responses[index]!
-    const { id } = item.value.context
-    return output('rollouts', id, {
-      instance: id,
-      batch: { number, index, size: done.length },
-      policyVersion,
-      studentPrompt: Array.from(result.student),
-      teacherPrompt: Array.from(result.teacher),
-      response: Array.from(response.ids),
-      finish: response.finish,
-      sampling,
-      prompt: prompt.hash,
-      tokenizer: info.tokenizerHash,
+  const hashes = { prompt: prompt.hash, tokenizer: info.tokenizerHash }
+  const rollouts = new Map<number, Rollout>()
+  done.forEach(({ item, result }, i) => {
+    const { context, batch } = item.value
+    const prompts = { studentPrompt: [...result.student], teacherPrompt: [...result.teacher] }
+    rollouts.set(batch.index, {
+      ...{ instance: context.id, batch, policyVersion, failed: null, sampling },
+      ...prompts,
+      ...response(responses[i]!),
+      ...hashes,
     })
   })
-  return { consumed: group, outputs: [...rollouts, ...dead], sampled: true }
+  const names = new Map(members.map(({ value }) => [value.batch.index, value.context.id]))
+  const problems = new Map(failed.map(({ item, error }) => [item.value.batch.index, error.message]))
+  const outputs: Output[] = []
+  for (let index = 0; index < size; index++) {
+    const reason = problems.get(index) ?? 'its instance in the log could not be decoded'
+    const value = rollouts.get(index) ?? {
+      ...failedRollout(names.get(index) ?? '', { number, index, size }, policyVersion, reason),
+      ...{ sampling, ...hashes },
+    }
+    outputs.push(output('rollouts', batchKey(number), value))
+  }
+  for (const { item, error } of failed) outputs.push(deadLetter(item, { stage: 'rollout', error }))
+  for (const delivery of undecodable)
+    outputs.push(deadLetter(delivery, { stage: 'rollout', error: delivery.error }))
+  return { consumed: [...members, ...undecodable], outputs }
+}
+
+function response({ ids, finish }: Generation): Pick<Rollout, 'response' | 'finish'> {
+  return { response: [...ids], finish }
+}
+
+function failedRollout(instance: string, batch: Batch, policyVersion: number, failed: string) {
+  return {
+    instance,
+    batch,
+    policyVersion,
+    failed,
+    studentPrompt: [],
+    teacherPrompt: [],
+    response: [],
+    finish: '',
+  }
 }
 
 /** Names the random stream of a rollout; a later epoch draws anew even where the policy stood still. */

@@ -1,9 +1,10 @@
 import { concatMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type Delivery, type LogRecord, type Output, output } from '../bus/port.ts'
+import { type Delivery, type Output, output } from '../bus/port.ts'
 import type { Dtype, Encoding, Engine, ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout } from '../schemas/types.ts'
+import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
 import type { PolicyGate } from './policy-gate.ts'
 import { failedSlice, type SliceIdentity, toSlices } from './slicing.ts'
 import type { Finished } from './stage.ts'
@@ -24,7 +25,7 @@ export interface ScoreOptions {
  * are counted here, since the trainer must not wait for them.
  */
 export function score(options: ScoreOptions): OperatorFunction<Delivery<'rollouts'>, Finished> {
-  const assembly = new BatchAssembly()
+  const assembly = new BatchAssembly<'rollouts'>()
   return source =>
     source.pipe(
       concatMap(async delivery => {
@@ -35,34 +36,10 @@ export function score(options: ScoreOptions): OperatorFunction<Delivery<'rollout
     )
 }
 
-interface RolloutBatch {
-  readonly members: readonly LogRecord<'rollouts'>[]
-  readonly undecodable: readonly Delivery<'rollouts'>[]
-}
-
-/** Gathers the rollouts of a batch; a batch is complete when its members and the undecodable ones make its size. */
-class BatchAssembly {
-  readonly #open = new Map<number, LogRecord<'rollouts'>[]>()
-  #undecodable: Delivery<'rollouts'>[] = []
-
-  add(delivery: Delivery<'rollouts'>): RolloutBatch | undefined {
-    if (delivery.error !== undefined) {
-      this.#undecodable.push(delivery)
-    } else {
-      const { number } = delivery.value.batch
-      this.#open.set(number, [...(this.#open.get(number) ?? []), delivery])
-    }
-    for (const [number, members] of this.#open) {
-      if (members.length + this.#undecodable.length < members[0]!.value.batch.size) continue
-      const missing = members[0]!.value.batch.size - members.length
-      this.#open.delete(number)
-      return { members, undecodable: this.#undecodable.splice(0, missing) }
-    }
-    return undefined
-  }
-}
-
-async function scoreBatch({ members, undecodable }: RolloutBatch, options: ScoreOptions): Promise<Finished> {
+async function scoreBatch(
+  { number, size, members, undecodable }: WholeBatch<'rollouts'>,
+  options: ScoreOptions,
+): Promise<Finished> {
   const { engine, info, encoding, dtype, k, policies } = options
   const identity: SliceIdentity = {
     dtype,
@@ -73,23 +50,23 @@ async function scoreBatch({ members, undecodable }: RolloutBatch, options: Score
   const { policyVersion } = members[0]!.value
   await policies.reached(policyVersion)
   const outputs: Output[] = undecodable.map(delivery =>
-    deadLetter(delivery, { stage: 'scoring', error: delivery.error! }),
+    deadLetter(delivery, { stage: 'scoring', error: delivery.error }),
   )
-  const slot = (index: number) => members.find(({ value }) => value.batch.index === index)
-  const size = members[0]!.value.batch.size
+  const byIndex = new Map(members.map(record => [record.value.batch.index, record]))
   const scorable: Rollout[] = []
   for (let index = 0; index < size; index++) {
-    const record = slot(index)
-    const problem = record === undefined ? undefined : rolloutProblem(record.value, info)
-    if (record !== undefined && problem === undefined) {
+    const record = byIndex.get(index)
+    const problem = record && rolloutProblem(record.value, info)
+    if (record && problem) outputs.push(deadLetter(record, { stage: 'scoring', error: problem }))
+    const reason = record
+      ? (record.value.failed ?? problem?.message)
+      : 'its record in the log could not be decoded'
+    if (record && reason === undefined) {
       scorable.push(record.value)
       continue
     }
-    if (record !== undefined && problem !== undefined)
-      outputs.push(deadLetter(record, { stage: 'scoring', error: problem }))
-    const of = record?.value ?? { instance: '', batch: { ...members[0]!.value.batch, index }, policyVersion }
-    const reason = problem?.message ?? 'its record in the log could not be decoded'
-    outputs.push(output('slices', of.instance, failedSlice(of, reason, identity)))
+    const of = record?.value ?? { instance: '', batch: { number, index, size }, policyVersion }
+    outputs.push(output('slices', batchKey(number), failedSlice(of, reason!, identity)))
   }
   const scored = await engine.score(
     scorable.map(({ studentPrompt, teacherPrompt, response }) => ({
@@ -101,12 +78,13 @@ async function scoreBatch({ members, undecodable }: RolloutBatch, options: Score
   )
   scorable.forEach((rollout, i) => {
     for (const slice of toSlices(rollout, scored[i]!, identity))
-      outputs.push(output('slices', rollout.instance, slice))
+      outputs.push(output('slices', batchKey(number), slice))
   })
   return { consumed: [...members, ...undecodable], outputs }
 }
 
 function rolloutProblem(rollout: Rollout, info: ModelInfo): GraspError | undefined {
+  if (rollout.failed !== null) return undefined // its dead letter is written already
   const name = `rollout of ${rollout.instance} (batch ${rollout.batch.number})`
   if (rollout.tokenizer !== info.tokenizerHash) {
     return new GraspError(

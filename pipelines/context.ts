@@ -24,6 +24,8 @@ export interface RunContext {
   readonly progress: (event: ProgressEvent) => void
   /** Emits once, when the run is to stop after the step it is at. */
   readonly stop$: Observable<unknown>
+  /** Whether it has. */
+  readonly stopped: () => boolean
 }
 
 /** Sampling settings of a section of the configuration, with the run's seed. */

@@ -36,7 +36,7 @@ export async function evaluatePolicy(
       `the log in ${config.log.path} has no ${split} questions; name a file in data.${split} and run \`grasp run\` first`,
     )
   }
-  const context = { ...resources, policies: new PolicyGate(0), stop$: NEVER }
+  const context = { ...resources, policies: new PolicyGate(0), stop$: NEVER, stopped: () => false }
   let request: EvaluationRequest
   if (chosen === 'teacher') request = { role: 'teacher', policy: 'teacher', policyVersion: 0, split }
   else if (chosen.version === 0) request = { role: 'student', policy: 'teacher', policyVersion: 0, split }

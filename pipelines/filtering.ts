@@ -1,24 +1,29 @@
-import { concat, defer, type Observable, switchMap, tap } from 'rxjs'
-import { type Log, output } from '../bus/port.ts'
-import { filter } from '../operators/filter.ts'
+import { concat, defer, EMPTY, type Observable, switchMap, tap } from 'rxjs'
+import type { Log } from '../bus/port.ts'
+import { filter, numbered } from '../operators/filter.ts'
 import type { Instance } from '../schemas/types.ts'
 import type { RunContext } from './context.ts'
-import { countRecords } from './judged.ts'
+import { countKept, countRecords } from './judged.ts'
+import { nextBatch } from './next-batch.ts'
 import { runStage } from './stage.ts'
 
-/** validations → instances, and for each further epoch the same instances again, in the same order. */
+/** validations → instances in batches, and for each further epoch the same instances again, in the same order. */
 export function filtering(context: RunContext): Observable<unknown> {
   const { log, config, progress } = context
-  const { epochs } = config.training
-  const seals = epochs === 1 ? (['instances'] as const) : []
+  const { epochs, batch } = config.training
   const filtered$ = defer(async () => ({
+    firstBatch: await nextBatch(log),
     seen: await countRecords(log, 'validations', 'filtering'),
-    kept: await countRecords(log, 'instances'),
+    kept: await countKept(log),
   })).pipe(
-    switchMap(counts =>
-      runStage(context, 'filtering', 'validations', { operator: filter(), seals }).pipe(
+    switchMap(({ firstBatch, ...counts }) =>
+      runStage(context, 'filtering', 'validations', {
+        work: flow => flow.records$.pipe(filter({ batch, firstBatch, release: flow.release })),
+        atLeast: batch,
+        seals: epochs === 1 ? ['instances'] : [],
+      }).pipe(
         tap(({ finished, places }) => {
-          counts.seen += finished.length
+          for (const { consumed } of finished) counts.seen += consumed.length
           counts.kept += places.filter(({ topic }) => topic === 'instances').length
           progress({ kind: 'validation', ...counts })
         }),
@@ -28,22 +33,23 @@ export function filtering(context: RunContext): Observable<unknown> {
   if (epochs === 1) return filtered$
   return concat(
     filtered$,
-    defer(() => appendEpochs(log, epochs)),
+    defer(() => (context.stopped() ? EMPTY : appendEpochs(log, epochs, batch))),
   )
 }
 
-async function appendEpochs(log: Log, epochs: number): Promise<void> {
+async function appendEpochs(log: Log, epochs: number, size: number): Promise<void> {
   const first: Instance[] = []
-  const present = new Set<string>()
-  for await (const { value } of log.scan('instances')) {
-    if (value === undefined) continue
-    if (value.epoch === 0) first.push(value)
-    present.add(`${value.epoch} ${value.context.id}`)
-  }
-  for (let epoch = 1; epoch < epochs; epoch++) {
-    const missing = first.filter(({ context }) => !present.has(`${epoch} ${context.id}`))
-    const outputs = missing.map(instance => output('instances', instance.context.id, { ...instance, epoch }))
-    if (outputs.length > 0) await log.append(outputs)
+  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) first.push(value)
+  first.sort((a, b) => a.batch.number - b.batch.number || a.batch.index - b.batch.index)
+  const perEpoch = Math.ceil(first.length / size)
+  // A batch is appended whole, so what is there are the batches before the next one.
+  for (let number = await nextBatch(log); number < epochs * perEpoch; number++) {
+    const start = (number % perEpoch) * size
+    const epoch = Math.floor(number / perEpoch)
+    const instances = first
+      .slice(start, start + size)
+      .map(({ batch: _, ...instance }) => ({ ...instance, epoch }))
+    await log.append(numbered(instances, number))
   }
   await log.seal(['instances'])
 }

@@ -30,3 +30,10 @@ export async function countRecords(log: Log, topic: Topic, group?: string): Prom
   const offsets = group === undefined ? (info?.ends ?? []) : await log.committed(topic, group)
   return offsets.reduce((sum, offset) => sum + offset, 0)
 }
+
+/** Instances that were kept, further epochs not counted. */
+export async function countKept(log: Log): Promise<number> {
+  let kept = 0
+  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) kept += 1
+  return kept
+}

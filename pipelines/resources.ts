@@ -16,7 +16,7 @@ import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
 import { openClaimedLog } from './run-log.ts'
 
-export type Resources = Omit<RunContext, 'policies' | 'stop$'> & AsyncDisposable
+export type Resources = Omit<RunContext, 'policies' | 'stop$' | 'stopped'> & AsyncDisposable
 
 /** Opens everything a run needs; what was opened is closed again when a later part fails. */
 export async function openResources(config: Config, hooks: Omit<RunHooks, 'signal'>): Promise<Resources> {

@@ -5,7 +5,7 @@ import { runStage } from './stage.ts'
 export function retrieval(context: RunContext) {
   const { config, retriever } = context
   return runStage(context, 'retrieval', 'questions', {
-    operator: retrieve({ retriever, topK: config.retrieval.topK, concurrency: 16 }),
+    work: flow => flow.records$.pipe(retrieve({ retriever, topK: config.retrieval.topK, concurrency: 16 })),
     seals: ['contexts'],
   })
 }

@@ -46,7 +46,12 @@ export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunR
   await using resources = await openResources(config, hooks)
   const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
   const restored = await restoreTrainer(resources, checkpoints)
-  const context: RunContext = { ...resources, policies: new PolicyGate(restored.version), stop$ }
+  const context: RunContext = {
+    ...resources,
+    policies: new PolicyGate(restored.version),
+    stop$,
+    stopped: () => signal.aborted,
+  }
 
   progress({ kind: 'phase', name: 'reading data' })
   await ingest(context, signal)
@@ -72,10 +77,9 @@ async function stream(context: RunContext, trainer: Training, signal: AbortSigna
     progress({ kind: 'phase', name: 'validating' })
     return from(measure(context, 0, 'student'))
   })
-  const rollout$ = await rolloutStage(context)
   const learn$ = defer(() => {
     progress({ kind: 'phase', name: 'training' })
-    return merge(rollout$, scoring(context), trainer.updates$)
+    return merge(rolloutStage(context), scoring(context), trainer.updates$)
   })
   const unlessStopped = <T>(stage$: Observable<T>) => defer(() => (signal.aborted ? EMPTY : stage$))
   const all$ = merge(

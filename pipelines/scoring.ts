@@ -6,7 +6,7 @@ export function scoring(context: RunContext) {
   const { config, engine, info, policies } = context
   const { encoding, dtype, k, sliceBytes } = config.scoring
   return runStage(context, 'scoring', 'rollouts', {
-    rawOperator: score({ engine, info, encoding, dtype, k, sliceBytes, policies }),
+    work: flow => flow.deliveries$.pipe(score({ engine, info, encoding, dtype, k, sliceBytes, policies })),
     atLeast: config.training.batch * (config.rollout.lag + 1),
     seals: ['slices'],
   })

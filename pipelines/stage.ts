@@ -1,9 +1,8 @@
 /** A stage: what it reads, its operator, and the commit of what the operator finished. */
-import { type Observable, type OperatorFunction, takeUntil, tap } from 'rxjs'
+import { type Observable, takeUntil, tap } from 'rxjs'
 import type { Committed } from '../bus/commit-in-order.ts'
 import { type Flow, openFlow } from '../bus/flow.ts'
-import type { Delivery } from '../bus/port.ts'
-import type { Finished, StageOperator } from '../operators/stage.ts'
+import type { Finished } from '../operators/stage.ts'
 import type { Topic } from '../schemas/types.ts'
 import type { RunContext } from './context.ts'
 import type { StageName } from './topology.ts'
@@ -26,14 +25,12 @@ export function openStage<T extends Topic>(
   return openFlow(log, topic, { stage, group: stage, credits, until: 'sealed', ...(from && { from }) })
 }
 
-export type RunStageOptions<T extends Topic> = StageOptions & {
+export interface RunStageOptions<T extends Topic> extends StageOptions {
+  /** The stage's operator, over the records of its topic or over all that was delivered. */
+  readonly work: (flow: Flow<T>) => Observable<Finished>
   /** Topics that end when this stage has consumed all of a sealed input. */
   readonly seals: readonly Topic[]
-} & (
-    | { readonly operator: StageOperator<T> }
-    /** An operator that wants the undecodable records too. */
-    | { readonly rawOperator: OperatorFunction<Delivery<T>, Finished> }
-  )
+}
 
 /**
  * Runs a stage until its topic is sealed and consumed, or until the run is to stop: then what the operator is at
@@ -46,10 +43,8 @@ export function runStage<T extends Topic>(
   options: RunStageOptions<T>,
 ): Observable<Committed> {
   const flow = openStage(context, stage, topic, options)
-  const finished$ =
-    'operator' in options ? flow.records$.pipe(options.operator) : flow.deliveries$.pipe(options.rawOperator)
   const counts = { seen: 0, written: 0, deadletters: 0 }
-  return finished$.pipe(
+  return options.work(flow).pipe(
     flow.commit({ seal: options.seals }),
     takeUntil(context.stop$),
     tap(committed => {

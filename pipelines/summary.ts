@@ -1,7 +1,7 @@
 import { macroAverage } from '../operators/macro-average.ts'
 import type { Evaluation } from '../schemas/types.ts'
 import type { RunContext } from './context.ts'
-import { countRecords, recorded } from './judged.ts'
+import { countKept, countRecords, recorded } from './judged.ts'
 import type { RunResult } from './result.ts'
 import type { FinalPolicy } from './training.ts'
 
@@ -22,7 +22,7 @@ export async function summarise(
   const after = meanKl((await answers('probe', policy.version)).values())
   return {
     run: config.run,
-    instances: { seen: await countRecords(log, 'validations'), kept: await countKept(context) },
+    instances: { seen: await countRecords(log, 'validations'), kept: await countKept(log) },
     scores: measured ? { student: student.macro, teacher: teacher.macro, grasp: grasp.macro } : null,
     categories: measured
       ? Object.fromEntries(
@@ -47,10 +47,4 @@ export async function summarise(
 export function meanKl(probes: Iterable<Pick<Evaluation, 'kl'>>): number | null {
   const values = [...probes].flatMap(({ kl }) => kl ?? [])
   return values.length === 0 ? null : values.reduce((sum, kl) => sum + kl, 0) / values.length
-}
-
-async function countKept({ log }: RunContext): Promise<number> {
-  let kept = 0
-  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) kept += 1
-  return kept
 }

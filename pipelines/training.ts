@@ -11,7 +11,8 @@ import type { Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
 import type { RunContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
-import { countRecords } from './judged.ts'
+import { nextBatch } from './next-batch.ts'
+import type { Resources } from './resources.ts'
 import { openStage } from './stage.ts'
 
 export interface Training {
@@ -34,10 +35,7 @@ export interface FinalPolicy {
 }
 
 /** Restores the newest checkpoint, if any, and returns the state to go on from. */
-export async function restoreTrainer(
-  context: Omit<RunContext, 'policies' | 'stop$'>,
-  checkpoints: Checkpoints,
-): Promise<TrainerState> {
+export async function restoreTrainer(context: Resources, checkpoints: Checkpoints): Promise<TrainerState> {
   const { config, configHash, engine, log, logger } = context
   const newest = (await checkpoints.versions()).at(-1)
   if (newest === undefined) {
@@ -64,6 +62,7 @@ export async function training(
   const { every } = config.evaluation
   const { checkpointEvery } = config.training
   const logged = await loggedUpdates(log, restored.version)
+  const expected = expectation(context)
   let state = restored
   let saved = restored.version
   let last = performance.now()
@@ -95,7 +94,7 @@ export async function training(
       kind: 'update',
       ...pick(update),
       seconds: (performance.now() - last) / 1000,
-      ...(await expected(context)),
+      ...(await expected()),
     })
     last = performance.now()
     if (every > 0 && version % every === 0 && (await validated(context, state))) await save()
@@ -180,11 +179,14 @@ async function loggedUpdates(log: RunContext['log'], after: number): Promise<Map
   return updates
 }
 
-/** How many updates there will be, once the number of instances is known. */
-async function expected({ config, log }: RunContext): Promise<{ of?: number }> {
-  const instances = (await log.topics()).find(({ topic }) => topic === 'instances')
-  if (instances === undefined || !instances.sealed) return {}
-  return { of: Math.ceil((await countRecords(log, 'instances')) / config.training.batch) }
+/** How many updates there will be, once all instances are known; asked again until then. */
+function expectation({ log }: RunContext): () => Promise<{ of?: number }> {
+  let of: number | undefined
+  return async () => {
+    const instances = (await log.topics()).find(({ topic }) => topic === 'instances')
+    if (of === undefined && instances?.sealed) of = await nextBatch(log)
+    return of === undefined ? {} : { of }
+  }
 }
 
 function pick({ version, loss, kl, gradientNorm, tokens }: Update) {

@@ -7,7 +7,7 @@ export function validation(context: RunContext) {
   const { tau, batch } = config.validation
   const sampling = samplingOptions(context, 'validation')
   return runStage(context, 'validation', 'contexts', {
-    operator: validate({ engine, info, prompt, judge, sampling, tau, batch }),
+    work: flow => flow.records$.pipe(validate({ engine, info, prompt, judge, sampling, tau, batch })),
     atLeast: batch,
     seals: ['validations'],
   })

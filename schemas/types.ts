@@ -69,13 +69,14 @@ export interface Evaluation {
   judge: string
 }
 
-/** A validated question that is trained on. */
+/** A validated question that is trained on, with its place in the sequence of batches. A batch is keyed by its number, so that it stays together. */
 export interface Instance {
   context: Context
   /** s_T */
   score: number
   tau: number
   epoch: number
+  batch: Batch
 }
 
 /** A retrieved post; higher scores rank first. */
@@ -120,6 +121,8 @@ export interface Rollout {
   instance: string
   batch: Batch
   policyVersion: number
+  /** Why nothing could be sampled; the prompts and the response are then empty. Keeps the batch countable. */
+  failed: string | null
   studentPrompt: readonly number[]
   teacherPrompt: readonly number[]
   /** With the end-of-sequence token when the student wrote it. */

@@ -255,7 +255,7 @@ describe('the codec', () => {
       const now = createCodec(new Map([[fingerprint, json]]))
       const { profile: _, ...asked } = question('a')
       const context = { ...asked, passages: [], profileSize: 1, retriever: 'r' }
-      const value = { context, score: 1, tau: 1 }
+      const value = { context, score: 1, tau: 1, batch: { number: 0, index: 0, size: 1 } }
       assert.deepEqual(now.decode('instances', old.encode('instances', value as never)), {
         ...value,
         epoch: 0,

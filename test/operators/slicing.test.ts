@@ -8,6 +8,7 @@ const rollout: Rollout = {
   instance: 'a',
   batch: { number: 2, index: 1, size: 4 },
   policyVersion: 2,
+  failed: null,
   studentPrompt: [1, 2],
   teacherPrompt: [1, 9, 2],
   response: [5, 6, 7, 8, 0],

@@ -54,6 +54,7 @@ async function batchOf(engine: Engine, size: number): Promise<Slice[]> {
         instance: `i${index}`,
         batch: { number: 0, index, size },
         policyVersion: 0,
+        failed: null,
         studentPrompt: [...item.studentPrompt],
         teacherPrompt: [...item.teacherPrompt],
         response: [...item.response],
