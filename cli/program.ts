@@ -1,6 +1,7 @@
 /** The commands and their options. What a command does is loaded when it is called. */
-import { Command, InvalidArgumentError, Option } from 'commander'
-import { LOG_LEVELS } from './log-levels.ts'
+import { Command, Option } from 'commander'
+import { addOperating } from './operating.ts'
+import { type AddCommand, withConfig, withOutput } from './options.ts'
 import type { CommonOptions, Session } from './session.ts'
 
 const AFTER_HELP = `
@@ -14,35 +15,6 @@ Examples:
   grasp answer "What tea should I try?" --profile posts.txt
   grasp init                                          a commented configuration to start from`
 
-type Work = (session: Session, options: never, ...args: never[]) => Promise<void>
-
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value))
-    throw new InvalidArgumentError('expected a whole number.')
-  return value
-}
-
-function collect(value: string, before: string[] = []): string[] {
-  return [...before, value]
-}
-
-function withOutput(command: Command): Command {
-  return command
-    .option('--json', 'print one JSON document on standard output')
-    .addOption(
-      new Option('--log-level <level>', 'least level of log lines on standard error')
-        .choices(LOG_LEVELS)
-        .default('warn'),
-    )
-}
-
-function withConfig(command: Command): Command {
-  return command
-    .option('-c, --config <file>', 'configuration file (default: grasp.yaml)')
-    .option('--set <key=value>', 'change one key of the configuration; may be repeated', collect)
-}
-
 /** `ended` gets the exit code of the command that ran. */
 export function createProgram(ended: (code: number) => void): Command {
   const program = new Command('grasp')
@@ -55,8 +27,7 @@ export function createProgram(ended: (code: number) => void): Command {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'error USAGE:')) })
 
-  /** A command whose action is loaded lazily; arguments come before options in its parameters' order. */
-  const add = (parent: Command, usage: string, what: string, load: () => Promise<Work>): Command => {
+  const add: AddCommand = (parent, usage, what, load) => {
     const command = parent.command(usage).description(what).addHelpText('after', AFTER_HELP)
     return command.action(async (...parameters: unknown[]) => {
       const args = parameters.slice(0, -2)
@@ -120,34 +91,7 @@ export function createProgram(ended: (code: number) => void): Command {
     .option('--category <text>', "the question's category", '')
     .option('--policy <which>', 'best, latest, base (untrained), or a version', 'best')
 
-  const topics = program
-    .command('topics')
-    .description("look into the run's log")
-    .addHelpText('after', AFTER_HELP)
-  withOutput(
-    withConfig(
-      add(
-        topics,
-        'list',
-        'topics, their records and whether they are complete',
-        async () => (await import('./commands/topics.ts')).listTopics,
-      ),
-    ),
-  )
-  withConfig(
-    add(
-      topics,
-      'tail <topic>',
-      'print records as JSON lines, oldest first',
-      async () => (await import('./commands/topics.ts')).tailTopic,
-    ),
-  )
-    .option('-n, --records <n>', 'how many of the newest records', wholeNumber, 10)
-    .option('--offset <n>', 'start at this offset instead', wholeNumber)
-    .option('--since <time>', 'start at this time instead (ISO 8601)')
-    .option('--partition <n>', 'only this partition', wholeNumber)
-    .option('-f, --follow', 'go on printing what comes, until interrupted')
-    .option('--raw', 'print bytes in base64 instead of their size')
+  addOperating(program, add, AFTER_HELP)
 
   withOutput(
     add(

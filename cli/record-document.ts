@@ -11,7 +11,8 @@ function bytes(value: Uint8Array, raw: boolean): unknown {
   return { bytes: value.length, ...(isText ? { start: head } : {}) }
 }
 
-function plain(value: unknown, raw: boolean): unknown {
+/** A value as JSON: with `raw` bytes are base64, otherwise only their number. */
+export function plain(value: unknown, raw: boolean): unknown {
   if (value instanceof Uint8Array) return bytes(value, raw)
   if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<number>)
   if (Array.isArray(value)) return value.map(entry => plain(entry, raw))

@@ -1,0 +1,96 @@
+/** What replaying a dead letter publishes, and where: or why it cannot be replayed. */
+import { type Log, type Output, output } from '../../bus/port.ts'
+import { isPerRecord } from '../../errors/grasp-error.ts'
+import type { Context, Topic, Validation } from '../../schemas/types.ts'
+import { Fault, questionOf } from '../data/question.ts'
+import { CONSUMERS } from './consumers.ts'
+import type { Letter } from './dead-letters.ts'
+import { recordsFrom } from './records.ts'
+
+export type Target =
+  | { readonly output: Output; readonly note?: string; readonly refused?: undefined }
+  | { readonly output?: undefined; readonly refused: string }
+
+export interface ReplayOptions {
+  /** `data.maxPostBytes`, which items of files are checked against. */
+  readonly maxPostBytes: number
+}
+
+/** Topics whose records belong to a batch of the trainer, which has gone on without what failed. */
+const BATCHED: ReadonlySet<string> = new Set(['instances', 'rollouts', 'slices'])
+
+/** Finds the targets of letters, reading each topic that it needs once. */
+export class ReplayTargets {
+  readonly #log: Log
+  readonly #options: ReplayOptions
+  #questions: Promise<Set<string>> | undefined
+  #validations: Promise<Map<string, Validation>> | undefined
+
+  constructor(log: Log, options: ReplayOptions) {
+    this.#log = log
+    this.#options = options
+  }
+
+  async of({ value: letter }: Letter): Promise<Target> {
+    const { stage, topic, key, payload } = letter
+    if (topic === '') {
+      if (stage !== 'ingest') return { refused: `its item comes from ${stage}, which reads no topic` }
+      return this.#item(key, payload)
+    }
+    if (!CONSUMERS.some(({ topic: read }) => read === topic))
+      return { refused: `no stage reads ${topic}, so nothing would come of it` }
+    let value: unknown
+    try {
+      value = await this.#log.decode(topic as Topic, payload)
+    } catch (error) {
+      if (!isPerRecord(error)) throw error
+      return { refused: `it still cannot be decoded: ${error.message}` }
+    }
+    if (BATCHED.has(topic)) return this.#instance(topic, value)
+    return { output: output(topic as never, key, value as never) }
+  }
+
+  /** An item of a file goes to `questions`, if it is right by now. */
+  async #item(key: string, payload: Uint8Array): Promise<Target> {
+    const [, split] = /^(train|validation|test):/.exec(key) ?? []
+    if (split === undefined)
+      return { refused: `its key ${JSON.stringify(key)} does not say which split it is of` }
+    try {
+      const item: unknown = JSON.parse(new TextDecoder().decode(payload))
+      const question = questionOf(item, { split, ...this.#options })
+      this.#questions ??= this.#keysOfQuestions()
+      const known = await this.#questions
+      if (known.has(question.id)) return { refused: `questions already holds the id '${question.id}'` }
+      known.add(question.id)
+      return { output: output('questions', question.id, question) }
+    } catch (error) {
+      if (!(error instanceof Fault) && !(error instanceof SyntaxError)) throw error
+      return { refused: `the item is still wrong: ${error.message}` }
+    }
+  }
+
+  /** Its batch has gone on without it, so the instance gets a place in a new one. */
+  async #instance(topic: string, value: unknown): Promise<Target> {
+    const named = value as { readonly instance?: string; readonly context?: Context }
+    const id = named.context?.id ?? named.instance ?? ''
+    this.#validations ??= this.#accepted()
+    const validation = (await this.#validations).get(id)
+    if (validation === undefined)
+      return { refused: `validations holds no accepted answer of its instance '${id}'` }
+    const note = `a record of ${topic} belongs to a batch, which went on without it: the validation of '${id}' gets a new one`
+    return { output: output('validations', id, validation), note }
+  }
+
+  async #keysOfQuestions(): Promise<Set<string>> {
+    const ids = new Set<string>()
+    for await (const { key } of recordsFrom(this.#log, { topic: 'questions' })) ids.add(key)
+    return ids
+  }
+
+  async #accepted(): Promise<Map<string, Validation>> {
+    const found = new Map<string, Validation>()
+    for await (const { value } of this.#log.scan('validations'))
+      if (value?.accepted) found.set(value.context.id, value)
+    return found
+  }
+}
