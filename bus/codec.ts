@@ -5,7 +5,7 @@
  * (`bus/registry/`) records name their schema by the registry's id instead.
  */
 import { GraspError } from '../errors/grasp-error.ts'
-import { fingerprint, fingerprintText } from '../schemas/fingerprint.ts'
+import { fingerprintText } from '../schemas/fingerprint.ts'
 import { type AvroNode, loadSchemas } from '../schemas/load.ts'
 import { releasedSchema } from '../schemas/released.ts'
 import type { Records, Topic } from '../schemas/types.ts'
@@ -30,13 +30,6 @@ export interface Codec {
   isCurrent(topic: Topic, payload: Uint8Array): boolean
 
   /**
-   * Undefined where `decode` can go ahead. Else the schema has to be fetched first: decode when the promise has
-   * resolved. It rejects with LOG_UNAVAILABLE where schemas cannot be had now; what is wrong with the record
-   * itself is left to `decode` to say. Never throws.
-   */
-  ready(topic: Topic, payload: Uint8Array): Promise<void> | undefined
-
-  /**
    * Errors: SCHEMA_UNKNOWN for a schema that is not known, or that does not resolve to the topic's;
    * RECORD_UNDECODABLE for anything else.
    */
@@ -55,31 +48,36 @@ export function createCodec(
   store: SchemaStore = { get: () => undefined },
   schemas: ReadonlyMap<string, AvroNode> = loadSchemas(),
 ): Codec {
-  const presentIds = new Map<string, string>()
+  const headers = new Map<string, Uint8Array>()
   const framing: Framing = {
     headerSize: HEADER,
-    present(topic, schema) {
-      const value = fingerprint(schema)
-      const header = new Uint8Array(HEADER)
-      header[0] = MARKER_0
-      header[1] = MARKER_1
-      new DataView(header.buffer).setBigUint64(2, value, true)
-      const id = fingerprintText(value)
-      presentIds.set(topic, id)
-      return { id, header }
+    header(topic, { fingerprint }) {
+      const known = headers.get(topic)
+      if (known) return known
+      const header = headerOf(fingerprint)
+      headers.set(topic, header)
+      return header
     },
     writtenWith,
-    schema(topic, id) {
+    schema(topic, id, present) {
       const json = store.get(id) ?? releasedSchema(id)
       if (json !== undefined) return json
       throw new GraspError(
         'SCHEMA_UNKNOWN',
         `a record of ${topic} was written with schema ${id}, which this log does not hold and which is not ` +
-          `the present one (${presentIds.get(topic)}): read it with the version that wrote it`,
+          `the present one (${present.fingerprint}): read it with the version that wrote it`,
       )
     },
   }
-  return { ...createFramedCodec(framing, schemas), ready: () => undefined }
+  return createFramedCodec(framing, schemas)
+}
+
+function headerOf(fingerprint: string): Uint8Array {
+  const header = new Uint8Array(HEADER)
+  header[0] = MARKER_0
+  header[1] = MARKER_1
+  new DataView(header.buffer).setBigUint64(2, BigInt(`0x${fingerprint}`), true)
+  return header
 }
 
 /** The fingerprint that the payload names. */

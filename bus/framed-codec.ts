@@ -8,50 +8,49 @@ import { fingerprint, fingerprintText } from '../schemas/fingerprint.ts'
 import type { AvroNode } from '../schemas/load.ts'
 import type { Records, Topic } from '../schemas/types.ts'
 import { avroType } from './avro-types.ts'
+import type { Codec } from './codec.ts'
 import { invalidRecord } from './invalid-record.ts'
+
+/** A topic's present schema. */
+export interface PresentSchema {
+  /** 16 hex digits. */
+  readonly fingerprint: string
+  readonly json: string
+}
 
 /** The header of a format. Schemas are named by whatever text the format likes. */
 export interface Framing {
   /** Bytes before the body. */
   readonly headerSize: number
 
-  /** The header of a topic's present schema, whose name is `id`. */
-  present(topic: string, schema: AvroNode): { readonly id: string; readonly header: Uint8Array }
+  /** The header of records written now; undefined where their schema has no name yet, so that none can be. */
+  header(topic: string, present: PresentSchema): Uint8Array | undefined
 
   /** The name of the schema that a record was written with. Errors: RECORD_UNDECODABLE. */
   writtenWith(topic: string, payload: Uint8Array): string
 
   /** That schema, as JSON. Errors: SCHEMA_UNKNOWN. */
-  schema(topic: string, id: string): string
-}
-
-export interface FramedCodec {
-  /** Fingerprint and JSON of each topic's present schema. */
-  readonly schemas: ReadonlyMap<Topic, { readonly fingerprint: string; readonly json: string }>
-  encode<T extends Topic>(topic: T, value: Records[T], allocate?: (size: number) => Uint8Array): Uint8Array
-  isCurrent(topic: Topic, payload: Uint8Array): boolean
-  /** Whether a decoder for the record is at hand. Errors: RECORD_UNDECODABLE. */
-  knows(topic: Topic, payload: Uint8Array): boolean
-  decode<T extends Topic>(topic: T, payload: Uint8Array): Records[T]
+  schema(topic: string, id: string, present: PresentSchema): string
 }
 
 /** Larger scratch buffers are not kept. */
 const SCRATCH_LIMIT = 16 << 20
 const SCRATCH_START = 64 << 10
 
+type Decode = (payload: Buffer) => unknown
+
 interface Entry {
   readonly type: Type
-  readonly id: string
-  readonly header: Uint8Array
-  readonly fingerprint: string
-  readonly json: string
+  readonly present: PresentSchema
+  /** Reads what was written with the present schema. */
+  readonly decode: Decode
   /** Decoders by the writer's schema. */
-  readonly decoders: Map<string, (payload: Buffer) => unknown>
+  readonly decoders: Map<string, Decode>
 }
 
-export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string, AvroNode>): FramedCodec {
+export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string, AvroNode>): Codec {
   const { headerSize } = framing
-  const entries = new Map([...schemas].map(([topic, schema]) => [topic, entryOf(framing, topic, schema)]))
+  const entries = new Map([...schemas].map(([topic, schema]) => [topic, entryOf(schema, headerSize)]))
   let scratch = Buffer.allocUnsafeSlow(SCRATCH_START)
 
   const entry = (topic: string): Entry => {
@@ -69,17 +68,35 @@ export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string,
     }
   }
 
-  /** Nearly every record was written with the present schema. */
-  const idOf = (topic: string, { header, id }: Entry, payload: Uint8Array): string =>
-    startsWith(payload, header) ? id : framing.writtenWith(topic, payload)
+  const isCurrent = (topic: string, { present }: Entry, payload: Uint8Array): boolean => {
+    const header = framing.header(topic, present)
+    return header !== undefined && startsWith(payload, header)
+  }
+
+  const decoder = (topic: string, reader: Entry, payload: Uint8Array): Decode => {
+    // Nearly every record was written with the present schema.
+    if (isCurrent(topic, reader, payload)) return reader.decode
+    const id = framing.writtenWith(topic, payload)
+    let decode = reader.decoders.get(id)
+    if (!decode) {
+      decode = resolve(topic, reader, id, framing)
+      reader.decoders.set(id, decode)
+    }
+    return decode
+  }
 
   return {
-    schemas: new Map(
-      [...entries].map(([topic, { fingerprint, json }]) => [topic as Topic, { fingerprint, json }]),
-    ),
+    schemas: new Map([...entries].map(([topic, { present }]) => [topic as Topic, present])),
 
     encode(topic, value, allocate = size => new Uint8Array(size)) {
-      const { type, header } = entry(topic)
+      const { type, present } = entry(topic)
+      const header = framing.header(topic, present)
+      if (!header) {
+        throw new GraspError(
+          'LOG_UNAVAILABLE',
+          `the schema of ${topic} has to be registered before it is used`,
+        )
+      }
       let end: number
       try {
         end = write(type, value)
@@ -93,21 +110,10 @@ export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string,
       return bytes
     },
 
-    isCurrent: (topic, payload) => startsWith(payload, entry(topic).header),
-
-    knows(topic, payload) {
-      const reader = entry(topic)
-      return reader.decoders.has(idOf(topic, reader, payload))
-    },
+    isCurrent: (topic, payload) => isCurrent(topic, entry(topic), payload),
 
     decode(topic, payload) {
-      const reader = entry(topic)
-      const id = idOf(topic, reader, payload)
-      let decode = reader.decoders.get(id)
-      if (!decode) {
-        decode = resolve(topic, reader, id, framing)
-        reader.decoders.set(id, decode)
-      }
+      const decode = decoder(topic, entry(topic), payload)
       const bytes = Buffer.isBuffer(payload)
         ? payload
         : Buffer.from(payload.buffer, payload.byteOffset, payload.length)
@@ -122,12 +128,10 @@ export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string,
   }
 }
 
-function entryOf(framing: Framing, topic: string, schema: AvroNode): Entry {
+function entryOf(schema: AvroNode, headerSize: number): Entry {
   const type = avroType(schema)
-  const { id, header } = framing.present(topic, schema)
-  const decoders = new Map([[id, bodyDecoder(type, framing.headerSize)]])
-  const json = JSON.stringify(schema)
-  return { type, id, header, fingerprint: fingerprintText(fingerprint(schema)), json, decoders }
+  const present = { fingerprint: fingerprintText(fingerprint(schema)), json: JSON.stringify(schema) }
+  return { type, present, decode: bodyDecoder(type, headerSize), decoders: new Map() }
 }
 
 function startsWith(payload: Uint8Array, header: Uint8Array): boolean {
@@ -135,26 +139,23 @@ function startsWith(payload: Uint8Array, header: Uint8Array): boolean {
   return true
 }
 
-function resolve(topic: string, reader: Entry, id: string, framing: Framing): (payload: Buffer) => unknown {
-  const json = framing.schema(topic, id)
+function resolve(topic: string, { type, present, decode }: Entry, id: string, framing: Framing): Decode {
+  const json = framing.schema(topic, id, present)
   try {
-    const resolver = reader.type.createResolver(avroType(JSON.parse(json) as AvroNode))
-    return bodyDecoder(reader.type, framing.headerSize, resolver)
+    const writer = JSON.parse(json) as AvroNode
+    if (fingerprintText(fingerprint(writer)) === present.fingerprint) return decode
+    return bodyDecoder(type, framing.headerSize, type.createResolver(avroType(writer)))
   } catch (cause) {
     throw new GraspError(
       'SCHEMA_UNKNOWN',
       `a record of ${topic} was written with schema ${id}, which does not resolve to the present one ` +
-        `(${reader.id}): ${describeError(cause)}`,
+        `(${present.fingerprint}): ${describeError(cause)}`,
       { cause },
     )
   }
 }
 
-function bodyDecoder(
-  type: Type,
-  start: number,
-  resolver?: ReturnType<Type['createResolver']>,
-): (payload: Buffer) => unknown {
+function bodyDecoder(type: Type, start: number, resolver?: ReturnType<Type['createResolver']>): Decode {
   return payload => {
     const { value, offset } = type.decode(payload, start, resolver)
     if (offset === payload.length) return value

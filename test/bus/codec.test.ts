@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { type Codec, createCodec } from '../../bus/codec.ts'
 import type { GraspError } from '../../errors/grasp-error.ts'
 import { type AvroNode, loadSchemas } from '../../schemas/load.ts'
+import { readReleases } from '../../schemas/released.ts'
 import type { Evaluation, Records, Topic } from '../../schemas/types.ts'
 import { letter, question } from './samples.ts'
 
@@ -299,6 +300,27 @@ describe('the codec', () => {
       })
       for (let i = 0; i < 3; i++) now.decode('questions', old.encode('questions', question('a')))
       assert.equal(asked, 1)
+    })
+
+    it('of a released version, without a store', () => {
+      for (const { schemas } of readReleases()) {
+        const schema = schemas.policies!
+        const grown = {
+          ...schema,
+          fields: [...schema.fields!, { name: 'note', type: 'string', default: '-' }],
+        }
+        const value = { version: 1, path: 'p', weightsHash: '', tokenizer: '', score: null, best: true }
+        const bytes = createCodec(undefined, new Map([['policies', schema]])).encode('policies', value)
+        const now = createCodec(undefined, new Map([['policies', grown]]))
+        assert.deepEqual(now.decode('policies', bytes), { ...value, note: '-' })
+      }
+    })
+  })
+
+  it('says so where a schema registry wrote the record', () => {
+    assert.throws(() => codec.decode('questions', Uint8Array.of(0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7)), {
+      code: 'RECORD_UNDECODABLE',
+      message: /if a schema registry wrote it, set log\.registry\.url/,
     })
   })
 })
