@@ -2,10 +2,13 @@
  * Samples responses for many prompts, up to 32 at a time; a row that ends makes room for the next prompt.
  *
  * A response does not depend on what is decoded beside it, to the bit. onnxruntime's matrix product blocks the
- * inner dimension by the number of columns: one way for 1, another for 2–16, 17–32, 33–64 and more, and so adds
- * its terms in another order. So prompts are read one by one, and steps run with 17 to 32 rows, some of which may
- * only fill up (which costs nothing: the time is that of reading the weights). The cache's length is a
- * multiple of 64, so that sums over it end alike however much room there is.
+ * inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
+ * orders. So prompts are read one by one, and steps run with 17 to 32 rows, some of which may only fill up: from
+ * 2 to 32 rows, the time is that of reading the weights. The cache's length is a multiple of 64, so that sums
+ * over it end alike however much room there is.
+ *
+ * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
+ * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
  */
 import { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -21,12 +24,12 @@ import { KeyValueCache } from './key-value-cache.ts'
 
 const FEWEST_ROWS = 17
 const MOST_ROWS = 32
-/** Most tokens of a prompt read in one pass: bounds the [H, S, L + S] attention scores. */
-const LONGEST_PASS = 256
+/** Most tokens of a prompt read in one pass. Longer passes are not faster. */
+const LONGEST_PASS = 128
 
 export interface DecoderOptions {
   readonly threads: number
-  /** Most tokens of a prompt read in one pass; beyond 256 counts as 256. */
+  /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
   /** Most sequences decoded together; beyond 32 counts as 32. */
   readonly sequencesPerPass: number

@@ -134,6 +134,26 @@ test('a response does not depend on its neighbours, to the bit', async () => {
   assert.deepEqual(await narrow.generate(weights, [request(5), request(0)], SAMPLING), [alone[3], alone[0]])
 })
 
+test('nor on the number of threads', async () => {
+  const options = {
+    hiddenSize: 128,
+    intermediateSize: 384,
+    heads: 4,
+    keyValueHeads: 2,
+    headDim: 32,
+    contextLength: 512,
+  }
+  const { config, weights } = await load(options)
+  const requests = [20, 70, 130, 190, 300].map((length, number) => request(number, length))
+  const results: Generation[][] = []
+  for (const threads of [1, 2, 4]) {
+    const decoder = await decoderOf(config, { threads })
+    results.push(await decoder.generate(weights, requests, { ...SAMPLING, maxNewTokens: 8 }))
+  }
+  assert.deepEqual(results[1], results[0])
+  assert.deepEqual(results[2], results[0])
+})
+
 test('rows that end make room for others, and every result is in its place', async () => {
   const { config, weights } = await load({})
   const stopTokens = range(25)
