@@ -42,8 +42,8 @@ export function createProgram(ended: (code: number) => void): Command {
     withConfig(
       add(
         program,
-        'run',
-        'run the whole method, or go on with a run that was stopped',
+        'run [stage]',
+        'run the whole method, or one stage of it as a process of its own; go on with what was stopped',
         async () => (await import('./commands/run.ts')).run,
       ),
     ),

@@ -33,6 +33,7 @@ import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
 import { replaceFolder } from './weights/durable.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
+import { weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
 
 /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
@@ -201,6 +202,20 @@ class LocalEngine implements Engine {
       this.#optimiser = checkpoint.optimiser
       this.#discard()
       return checkpoint.state
+    })
+  }
+
+  loadPolicy(version: number, path: string, expected: string): Promise<void> {
+    return this.#enqueue(async () => {
+      const { weights } = await loadModelDirectory(path)
+      const found = weightsHash(weights)
+      if (found !== expected) {
+        throw new GraspError(
+          'CHECKPOINT_INVALID',
+          `policy ${version} in ${path} has the weights hash ${found}, expected ${expected}; was the folder overwritten?`,
+        )
+      }
+      this.#policies.put(version, weights)
     })
   }
 

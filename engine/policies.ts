@@ -55,6 +55,13 @@ export class Policies {
     return this.#newest
   }
 
+  /** Takes a version made elsewhere. */
+  put(version: number, weights: Weights): void {
+    this.#versions.set(version, weights)
+    this.#newest = Math.max(this.#newest, version)
+    this.#drop()
+  }
+
   /** Replaces every version. */
   restore(versions: ReadonlyMap<number, Weights>, newest: number): void {
     this.#versions = new Map(versions)

@@ -183,6 +183,11 @@ export interface Engine {
   saveCheckpoint(path: string, state: unknown): Promise<void>
   /** Restores student, optimiser and policy version; returns the caller's state. */
   loadCheckpoint(path: string): Promise<unknown>
+  /**
+   * Takes a policy version that another engine made, from its Hugging Face directory. Throws CHECKPOINT_INVALID when
+   * its weights are not those of `weightsHash`.
+   */
+  loadPolicy(version: number, path: string, weightsHash: string): Promise<void>
   /** Writes only the policy, as a Hugging Face directory. */
   exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void>
 

@@ -1,7 +1,13 @@
 import { BehaviorSubject, filter, firstValueFrom } from 'rxjs'
 
-/** Tells the stages which policy version the trainer has reached, and lets them wait for one. */
-export class PolicyGate {
+/** What the stages ask before they use a policy version. */
+export interface PolicySource {
+  /** Resolves once the engine holds the version. */
+  reached(version: number): Promise<void>
+}
+
+/** Tells the stages that share the trainer's engine which policy version it has reached. */
+export class PolicyGate implements PolicySource {
   readonly #version: BehaviorSubject<number>
 
   constructor(version: number) {
@@ -16,13 +22,7 @@ export class PolicyGate {
     this.#version.next(version)
   }
 
-  /** Resolves once the policy is at `version` or later. Rejects when the gate is closed first. */
   async reached(version: number): Promise<void> {
     await firstValueFrom(this.#version.pipe(filter(current => current >= version)))
-  }
-
-  /** No further version will come: those who wait are turned away with the error. */
-  fail(error: unknown): void {
-    this.#version.error(error)
   }
 }

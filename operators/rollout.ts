@@ -6,7 +6,7 @@ import type { PromptTemplate } from '../prompts/prompt.ts'
 import type { Batch, Rollout } from '../schemas/types.ts'
 import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
 import { partitionFailures } from './partition-failures.ts'
-import type { PolicyGate } from './policy-gate.ts'
+import type { PolicySource } from './policy-gate.ts'
 import { promptPair } from './prompt-ids.ts'
 import type { Finished } from './stage.ts'
 
@@ -17,7 +17,7 @@ export interface RolloutOptions {
   readonly sampling: SamplingOptions
   /** How many updates the sampling policy may be behind: batch b is sampled with version max(0, b − lag). */
   readonly lag: number
-  readonly policies: PolicyGate
+  readonly policies: PolicySource
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Dtype, Encoding, Engine, ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout } from '../schemas/types.ts'
 import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
-import type { PolicyGate } from './policy-gate.ts'
+import type { PolicySource } from './policy-gate.ts'
 import { failedSlice, type SliceIdentity, toSlices } from './slicing.ts'
 import type { Finished } from './stage.ts'
 
@@ -16,7 +16,7 @@ export interface ScoreOptions {
   readonly dtype: Dtype
   readonly k: number
   readonly sliceBytes: number
-  readonly policies: PolicyGate
+  readonly policies: PolicySource
 }
 
 /**

@@ -26,7 +26,11 @@ export class Checkpoints {
   }
 
   path(version: number): string {
-    return join(this.#folder, `v${String(version).padStart(6, '0')}`)
+    return join(this.#folder, this.name(version))
+  }
+
+  name(version: number): string {
+    return `v${String(version).padStart(6, '0')}`
   }
 
   /** The versions that have a checkpoint, ascending. */

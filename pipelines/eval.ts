@@ -1,14 +1,12 @@
 /** Judges the answers of one policy to the held-out questions of a run; answers that are judged are not asked again. */
-import { NEVER } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Averages } from '../operators/macro-average.ts'
-import { PolicyGate } from '../operators/policy-gate.ts'
 import type { Config } from './config/config.ts'
 import { type EvaluationRequest, evaluateSplit } from './evaluation.ts'
 import type { RunHooks } from './events.ts'
 import { heldOut } from './judged.ts'
 import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
-import { openResources } from './resources.ts'
+import { Resources } from './resources.ts'
 
 export interface EvalOptions {
   /** `teacher` sees the rubrics: what the student is taught towards. */
@@ -29,19 +27,20 @@ export async function evaluatePolicy(
 ): Promise<Evaluated> {
   const { policy, split } = options
   const chosen = policy === 'teacher' ? policy : await choosePolicy(config, policy)
-  await using resources = await openResources(config, hooks)
-  if ((await heldOut(resources.log, split)).length === 0) {
+  await using resources = await Resources.open(config, { ...hooks, signal: new AbortController().signal })
+  if ((await heldOut(resources.stage.log, split)).length === 0) {
     throw new GraspError(
       'DATA_INVALID',
-      `the log in ${config.log.path} has no ${split} questions; name a file in data.${split} and run \`grasp run\` first`,
+      `the log of run "${config.run}" has no ${split} questions; name a file in data.${split} and run \`grasp run\` first`,
     )
   }
-  const context = { ...resources, policies: new PolicyGate(0), stop$: NEVER, stopped: () => false }
+  const context = await resources.judged()
   let request: EvaluationRequest
   if (chosen === 'teacher') request = { role: 'teacher', policy: 'teacher', policyVersion: 0, split }
-  else if (chosen.version === 0) request = { role: 'student', policy: 'teacher', policyVersion: 0, split }
-  else {
-    await resources.engine.loadCheckpoint(chosen.path)
+  else if (chosen.weightsHash === null) {
+    request = { role: 'student', policy: 'teacher', policyVersion: 0, split }
+  } else {
+    await context.engine.loadPolicy(chosen.version, chosen.path, chosen.weightsHash)
     request = { role: 'grasp', policy: chosen.version, policyVersion: chosen.version, split }
   }
   const averages = await evaluateSplit(context, request)

@@ -10,7 +10,7 @@ import { evaluate } from '../operators/evaluate.ts'
 import { type Averages, macroAverage } from '../operators/macro-average.ts'
 import { measureProbes, sampleProbes } from '../operators/probe.ts'
 import type { Context, Evaluation } from '../schemas/types.ts'
-import { type RunContext, samplingOptions } from './context.ts'
+import { type JudgedContext, samplingOptions } from './context.ts'
 import { heldOut, recorded } from './judged.ts'
 
 export interface EvaluationRequest {
@@ -21,7 +21,7 @@ export interface EvaluationRequest {
 }
 
 /** Judges the answers of a role to the questions of a split. */
-export async function evaluateSplit(context: RunContext, request: EvaluationRequest): Promise<Averages> {
+export async function evaluateSplit(context: JudgedContext, request: EvaluationRequest): Promise<Averages> {
   const { config, log, engine, info, prompt, judge, progress } = context
   const { role, policy, policyVersion, split } = request
   const known = await recorded(log, request)
@@ -55,7 +55,7 @@ export async function evaluateSplit(context: RunContext, request: EvaluationRequ
 }
 
 /** Samples the probes from policy version 0 (once) and records their forward KL at a policy version. */
-export async function probeKl(context: RunContext, policyVersion: number): Promise<void> {
+export async function probeKl(context: JudgedContext, policyVersion: number): Promise<void> {
   const { config, log, engine, info, prompt } = context
   const split = 'test'
   const contexts = await heldOut(log, split)
@@ -93,7 +93,7 @@ async function inGroups(
 }
 
 async function store(
-  { log }: RunContext,
+  { log }: JudgedContext,
   evaluations: readonly Evaluation[],
   failed: readonly { item: Context; error: GraspError }[],
 ): Promise<void> {

@@ -2,13 +2,13 @@ import { concat, defer, EMPTY, type Observable, switchMap, tap } from 'rxjs'
 import type { Log } from '../bus/port.ts'
 import { filter, numbered } from '../operators/filter.ts'
 import type { Instance } from '../schemas/types.ts'
-import type { RunContext } from './context.ts'
+import type { StageContext } from './context.ts'
 import { countKept, countRecords } from './judged.ts'
 import { nextBatch } from './next-batch.ts'
 import { runStage } from './stage.ts'
 
 /** validations → instances in batches, and for each further epoch the same instances again, in the same order. */
-export function filtering(context: RunContext): Observable<unknown> {
+export function filtering(context: StageContext): Observable<unknown> {
   const { log, config, progress } = context
   const { epochs, batch } = config.training
   const filtered$ = defer(async () => ({

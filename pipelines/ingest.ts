@@ -7,10 +7,10 @@ import { relative } from 'node:path'
 import { deadLetterOfItem } from '../bus/dead-letter.ts'
 import { type Output, output } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
-import type { RunContext } from './context.ts'
+import type { StageContext } from './context.ts'
 import { countItems, type LampQaItem, readLampQa } from './data/lampqa.ts'
 
-export type IngestContext = Pick<RunContext, 'config' | 'log' | 'logger' | 'progress'>
+export type IngestContext = Pick<StageContext, 'config' | 'log' | 'logger' | 'progress'>
 
 export interface Ingested {
   /** False where the signal came first. */

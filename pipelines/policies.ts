@@ -5,6 +5,7 @@ import type { Log } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Policy } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
+import type { FinalPolicy } from './result.ts'
 import { openRunLog } from './run-log.ts'
 
 /** `base`: the untrained model; `best`: by validation score; `latest`: the newest; or a version's number. */
@@ -15,6 +16,8 @@ export interface ChosenPolicy {
   readonly version: number
   /** A Hugging Face directory. */
   readonly path: string
+  /** Null for the untrained model: what its directory holds is what it is. */
+  readonly weightsHash: string | null
 }
 
 /** @throws GraspError CONFIG_INVALID */
@@ -43,9 +46,22 @@ function present(path: string, config: Config): string {
   return existsSync(path) ? path : join(config.output.path, 'checkpoints', basename(path))
 }
 
+/** The result of a finished run: the policy with the best validation score, or the newest where none was measured. */
+export async function bestPolicy(log: Log, config: Config): Promise<FinalPolicy> {
+  const policies = await keptPolicies(log, config)
+  const best = policies.filter(policy => policy.best).at(-1) ?? policies.at(-1)
+  const updates = policies.at(-1)?.version ?? 0
+  if (best !== undefined)
+    return { version: best.version, path: best.path, weightsHash: best.weightsHash, updates }
+  throw new GraspError(
+    'CHECKPOINT_INVALID',
+    `run "${config.run}" has no policy in ${config.output.path}; was training run with another output.path?`,
+  )
+}
+
 /** @throws GraspError LOG_UNAVAILABLE where the run has no log, CHECKPOINT_INVALID where it has no such policy. */
 export async function choosePolicy(config: Config, selector: PolicySelector): Promise<ChosenPolicy> {
-  if (selector === 'base') return { version: 0, path: config.model.path }
+  if (selector === 'base') return { version: 0, path: config.model.path, weightsHash: null }
   const log = await openRunLog(config, { readOnly: true })
   try {
     const policies = await keptPolicies(log, config)
@@ -57,7 +73,7 @@ export async function choosePolicy(config: Config, selector: PolicySelector): Pr
         : selector === 'latest'
           ? latest
           : policies.find(({ version }) => version === selector)
-    if (chosen) return { version: chosen.version, path: chosen.path }
+    if (chosen) return chosen
     const kept = policies.map(({ version }) => version).join(', ')
     const what = typeof selector === 'number' ? `no policy ${selector}` : 'no trained policy yet'
     const advice =

@@ -1,4 +1,5 @@
-/** Builds the heavy objects of a run from its configuration, and takes them down in the right order. */
+/** Builds the heavy objects of a run from its configuration, each when it is first asked for, and takes them down. */
+import { fromEvent, shareReplay, take } from 'rxjs'
 import type { Engine } from '../engine/port.ts'
 import { openEngineProcess } from '../engine/process/proxy.ts'
 import { createChatJudge } from '../judges/chat.ts'
@@ -11,40 +12,59 @@ import { loadDenseRetriever } from '../retrievers/dense.ts'
 import type { Retriever } from '../retrievers/port.ts'
 import type { Config } from './config/config.ts'
 import { configIdentity, identityHash } from './config/identity.ts'
-import type { RunContext } from './context.ts'
+import type { JudgedContext, ModelContext, RetrievalContext, StageContext } from './context.ts'
 import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
 import { openClaimedLog } from './run-log.ts'
 
-export type Resources = Omit<RunContext, 'policies' | 'stop$' | 'stopped'> & AsyncDisposable
+export class Resources implements AsyncDisposable {
+  /** What every stage has: the log, claimed for this configuration. */
+  readonly stage: StageContext
+  readonly #closers: (() => Promise<void>)[] = []
+  #model: Promise<ModelContext> | undefined
 
-/** Opens everything a run needs; what was opened is closed again when a later part fails. */
-export async function openResources(config: Config, hooks: Omit<RunHooks, 'signal'>): Promise<Resources> {
-  const closers: (() => Promise<void>)[] = []
-  const close = async () => {
-    for (const closer of closers.splice(0).reverse()) await closer()
+  private constructor(stage: StageContext) {
+    this.stage = stage
+    this.#closers.push(() => stage.log.close())
   }
-  const closing = <T extends { close(): Promise<void> }>(resource: T): T => {
-    closers.push(() => resource.close())
-    return resource
-  }
-  try {
+
+  static async open(config: Config, hooks: RunHooks): Promise<Resources> {
+    const { signal, logger, progress } = hooks
+    const stop$ = fromEvent(signal, 'abort').pipe(take(1), shareReplay(1))
+    stop$.subscribe() // from now on, so that a late subscriber hears of an early signal
     const identity = await configIdentity(config)
-    const prompt = await loadPrompt(config.prompt)
-    const judge = await openJudge(config)
-    const log = closing(await openClaimedLog(config, identity))
-    const retriever = closing(await openRetriever(config))
-    const engine = closing(await openEngine(config))
-    const info = await engine.info()
-    const { logger, progress } = hooks
+    const log = await openClaimedLog(config, identity)
     const configHash = identityHash(identity)
-    return {
-      ...{ config, configHash, log, engine, info, prompt, judge, retriever, logger, progress },
-      [Symbol.asyncDispose]: close,
-    }
-  } catch (error) {
-    await close()
-    throw error
+    return new Resources({ config, configHash, log, logger, progress, stop$, stopped: () => signal.aborted })
+  }
+
+  async retrieval(): Promise<RetrievalContext> {
+    const retriever = await openRetriever(this.stage.config)
+    this.#closers.push(() => retriever.close())
+    return { ...this.stage, retriever }
+  }
+
+  model(): Promise<ModelContext> {
+    this.#model ??= this.#openModel()
+    return this.#model
+  }
+
+  async judged(): Promise<JudgedContext> {
+    const judge = await openJudge(this.stage.config)
+    return { ...(await this.model()), judge }
+  }
+
+  async #openModel(): Promise<ModelContext> {
+    const { config } = this.stage
+    const prompt = await loadPrompt(config.prompt)
+    const engine = await openEngine(config)
+    this.#closers.push(() => engine.close())
+    return { ...this.stage, engine, info: await engine.info(), prompt }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Newest first: what reads from the log is closed before the log.
+    for (const close of this.#closers.splice(0).reverse()) await close()
   }
 }
 

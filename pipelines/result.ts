@@ -15,3 +15,11 @@ export interface RunResult {
   readonly policy: { readonly version: number; readonly path: string; readonly weightsHash: string }
   readonly seconds: number
 }
+
+/** The result of training: the policy with the best validation score, or the newest where none was measured. */
+export interface FinalPolicy {
+  readonly version: number
+  readonly path: string
+  readonly weightsHash: string
+  readonly updates: number
+}

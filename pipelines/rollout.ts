@@ -1,8 +1,8 @@
 import { rollout } from '../operators/rollout.ts'
-import { type RunContext, samplingOptions } from './context.ts'
+import { type PolicyContext, samplingOptions } from './context.ts'
 import { runStage } from './stage.ts'
 
-export function rolloutStage(context: RunContext) {
+export function rolloutStage(context: PolicyContext) {
   const { config, engine, info, prompt, policies } = context
   const { lag } = config.rollout
   const sampling = samplingOptions(context, 'rollout')

@@ -1,29 +1,17 @@
 /** The whole method on one machine: every stage, wired by topics, from files to a trained policy. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  concat,
-  defer,
-  EMPTY,
-  from,
-  fromEvent,
-  ignoreElements,
-  lastValueFrom,
-  merge,
-  type Observable,
-  shareReplay,
-  take,
-} from 'rxjs'
+import { concat, defer, EMPTY, from, ignoreElements, lastValueFrom, merge, type Observable } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import { PolicyGate } from '../operators/policy-gate.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
-import type { RunContext } from './context.ts'
-import { evaluateSplit, probeKl } from './evaluation.ts'
+import type { JudgedContext, PolicyContext, RetrievalContext } from './context.ts'
 import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
-import { openResources } from './resources.ts'
+import { measure } from './measure.ts'
+import { Resources } from './resources.ts'
 import type { RunResult } from './result.ts'
 import { retrieval } from './retrieval.ts'
 import { rolloutStage } from './rollout.ts'
@@ -32,6 +20,8 @@ import { summarise } from './summary.ts'
 import { restoreTrainer, type Training, training } from './training.ts'
 import { validation } from './validation.ts'
 
+type WholeContext = RetrievalContext & JudgedContext & PolicyContext
+
 /**
  * Runs the pipeline to the end of its data, or goes on with a run that was interrupted: whatever is in the log
  * or in the newest checkpoint is not done again. Ends with INTERRUPTED when the signal stops it first.
@@ -39,24 +29,20 @@ import { validation } from './validation.ts'
 export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunResult> {
   const began = performance.now()
   const { signal, progress } = hooks
-  const stop$ = fromEvent(signal, 'abort').pipe(take(1), shareReplay(1))
-  stop$.subscribe()
   await mkdir(config.output.path, { recursive: true })
   progress({ kind: 'phase', name: 'opening' })
-  await using resources = await openResources(config, hooks)
+  await using resources = await Resources.open(config, hooks)
+  const parts = { ...(await resources.retrieval()), ...(await resources.judged()) }
   const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
-  const restored = await restoreTrainer(resources, checkpoints)
-  const context: RunContext = {
-    ...resources,
-    policies: new PolicyGate(restored.version),
-    stop$,
-    stopped: () => signal.aborted,
-  }
+  const restored = await restoreTrainer(parts, checkpoints)
+  const policies = new PolicyGate(restored.version)
+  const context: WholeContext = { ...parts, policies }
 
   progress({ kind: 'phase', name: 'reading data' })
   await ingest(context, signal)
-  const trainer = await training(context, checkpoints, restored)
-  await stream(context, trainer, signal)
+  const announce = (version: number) => policies.announce(version)
+  const trainer = await training(context, { checkpoints, restored, announce })
+  await stream(context, trainer)
   if (signal.aborted) {
     await trainer.save()
     throw new GraspError('INTERRUPTED', `run "${config.run}" was stopped; the same command goes on with it`)
@@ -71,8 +57,8 @@ export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunR
  * The stages run side by side, each as fast as its topic lets it. Training waits for the measurements of the
  * untrained student, since it changes the student.
  */
-async function stream(context: RunContext, trainer: Training, signal: AbortSignal): Promise<void> {
-  const { progress } = context
+async function stream(context: WholeContext, trainer: Training): Promise<void> {
+  const { progress, stopped } = context
   const before$ = defer(() => {
     progress({ kind: 'phase', name: 'validating' })
     return from(measure(context, 0, 'student'))
@@ -81,23 +67,11 @@ async function stream(context: RunContext, trainer: Training, signal: AbortSigna
     progress({ kind: 'phase', name: 'training' })
     return merge(rolloutStage(context), scoring(context), trainer.updates$)
   })
-  const unlessStopped = <T>(stage$: Observable<T>) => defer(() => (signal.aborted ? EMPTY : stage$))
+  const unlessStopped = <T>(stage$: Observable<T>) => defer(() => (stopped() ? EMPTY : stage$))
   const all$ = merge(
     concat(retrieval(context), unlessStopped(before$), unlessStopped(learn$)),
     validation(context),
     filtering(context),
   )
   await lastValueFrom(all$.pipe(ignoreElements()), { defaultValue: undefined })
-}
-
-/** Held-out scores and the KL to the teacher: of the untrained student and the teacher, or of a trained policy. */
-async function measure(context: RunContext, version: number, role: 'student' | 'grasp'): Promise<void> {
-  if (context.config.data.test === undefined) return
-  const split = 'test'
-  // The frozen teacher's weights are the student's version 0, whichever version the student has reached.
-  const policy = role === 'student' ? 'teacher' : version
-  await evaluateSplit(context, { role, policy, policyVersion: version, split })
-  if (role === 'student')
-    await evaluateSplit(context, { role: 'teacher', policy: 'teacher', policyVersion: 0, split })
-  await probeKl(context, version)
 }

@@ -1,8 +1,8 @@
 import { score } from '../operators/score.ts'
-import type { RunContext } from './context.ts'
+import type { PolicyContext } from './context.ts'
 import { runStage } from './stage.ts'
 
-export function scoring(context: RunContext) {
+export function scoring(context: PolicyContext) {
   const { config, engine, info, policies } = context
   const { encoding, dtype, k, sliceBytes } = config.scoring
   return runStage(context, 'scoring', 'rollouts', {

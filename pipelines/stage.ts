@@ -4,7 +4,7 @@ import type { Committed } from '../bus/commit-in-order.ts'
 import { type Flow, openFlow } from '../bus/flow.ts'
 import type { Finished } from '../operators/stage.ts'
 import type { Topic } from '../schemas/types.ts'
-import type { RunContext } from './context.ts'
+import type { StageContext } from './context.ts'
 import type { StageName } from './topology.ts'
 
 export interface StageOptions {
@@ -16,7 +16,7 @@ export interface StageOptions {
 
 /** A stage's two ends at the log, with the credits of the configuration. The group is named after the stage. */
 export function openStage<T extends Topic>(
-  { config, log }: RunContext,
+  { config, log }: StageContext,
   stage: StageName,
   topic: T,
   { atLeast = 1, from }: StageOptions = {},
@@ -37,7 +37,7 @@ export interface RunStageOptions<T extends Topic> extends StageOptions {
  * is abandoned, uncommitted, and done again by the next run.
  */
 export function runStage<T extends Topic>(
-  context: RunContext,
+  context: StageContext,
   stage: StageName,
   topic: T,
   options: RunStageOptions<T>,

@@ -1,13 +1,12 @@
 import { macroAverage } from '../operators/macro-average.ts'
 import type { Evaluation } from '../schemas/types.ts'
-import type { RunContext } from './context.ts'
+import type { StageContext } from './context.ts'
 import { countKept, countRecords, recorded } from './judged.ts'
-import type { RunResult } from './result.ts'
-import type { FinalPolicy } from './training.ts'
+import type { FinalPolicy, RunResult } from './result.ts'
 
 /** The result of a finished run, added up from what its log holds. */
 export async function summarise(
-  context: RunContext,
+  context: StageContext,
   policy: FinalPolicy,
   seconds: number,
 ): Promise<RunResult> {

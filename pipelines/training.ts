@@ -5,14 +5,14 @@
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Observable, takeUntil } from 'rxjs'
-import { output } from '../bus/port.ts'
+import { type Log, output } from '../bus/port.ts'
 import { type Step, train, updateOutput } from '../operators/train.ts'
 import type { Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
-import type { RunContext } from './context.ts'
+import type { JudgedContext, ModelContext, StageContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
 import { nextBatch } from './next-batch.ts'
-import type { Resources } from './resources.ts'
+import type { FinalPolicy } from './result.ts'
 import { openStage } from './stage.ts'
 
 export interface Training {
@@ -26,16 +26,8 @@ export interface Training {
   finish(): Promise<FinalPolicy>
 }
 
-/** The result of a run: the policy with the best validation score, or the newest where none was measured. */
-export interface FinalPolicy {
-  readonly version: number
-  readonly path: string
-  readonly weightsHash: string
-  readonly updates: number
-}
-
 /** Restores the newest checkpoint, if any, and returns the state to go on from. */
-export async function restoreTrainer(context: Resources, checkpoints: Checkpoints): Promise<TrainerState> {
+export async function restoreTrainer(context: ModelContext, checkpoints: Checkpoints): Promise<TrainerState> {
   const { config, configHash, engine, log, logger } = context
   const newest = (await checkpoints.versions()).at(-1)
   if (newest === undefined) {
@@ -53,12 +45,16 @@ export async function restoreTrainer(context: Resources, checkpoints: Checkpoint
   return state
 }
 
-export async function training(
-  context: RunContext,
-  checkpoints: Checkpoints,
-  restored: TrainerState,
-): Promise<Training> {
-  const { config, log, engine, info, policies, progress, logger, stop$ } = context
+export interface TrainingOptions {
+  readonly checkpoints: Checkpoints
+  readonly restored: TrainerState
+  /** Lets the stages that sample and score use a new version; the next update waits for it. */
+  readonly announce: (version: number) => void | Promise<void>
+}
+
+export async function training(context: JudgedContext, options: TrainingOptions): Promise<Training> {
+  const { config, log, engine, info, progress, logger, stop$ } = context
+  const { checkpoints, restored, announce } = options
   const { every } = config.evaluation
   const { checkpointEvery } = config.training
   const logged = await loggedUpdates(log, restored.version)
@@ -99,10 +95,10 @@ export async function training(
     last = performance.now()
     if (every > 0 && version % every === 0 && (await validated(context, state))) await save()
     if (version % checkpointEvery === 0) await save()
-    policies.announce(version)
+    await announce(version)
   }
 
-  const validated = async (run: RunContext, current: TrainerState): Promise<boolean> => {
+  const validated = async (run: JudgedContext, current: TrainerState): Promise<boolean> => {
     const { version } = current
     const { macro } = await evaluateSplit(run, {
       role: 'grasp',
@@ -144,13 +140,15 @@ export async function training(
     const version = state.best?.version ?? updates
     const path = checkpoints.path(version)
     if (version !== updates) await engine.loadCheckpoint(path)
+    // Others may wait for the last policy.
+    await log.seal(['updates', 'policies'])
     return { version, path, weightsHash: await engine.weightsHash(version), updates }
   }
   return { updates$, state: () => state, save, finish }
 }
 
 async function saveCheckpoint(
-  { engine, log, info }: RunContext,
+  { engine, log, info }: ModelContext,
   checkpoints: Checkpoints,
   state: TrainerState,
 ): Promise<void> {
@@ -172,7 +170,7 @@ async function saveCheckpoint(
 }
 
 /** Updates that the log already has beyond a checkpoint: made before the crash that the checkpoint survived. */
-async function loggedUpdates(log: RunContext['log'], after: number): Promise<Map<number, Update>> {
+async function loggedUpdates(log: Log, after: number): Promise<Map<number, Update>> {
   const updates = new Map<number, Update>()
   for await (const { value } of log.scan('updates'))
     if (value !== undefined && value.version > after) updates.set(value.version, value)
@@ -180,7 +178,7 @@ async function loggedUpdates(log: RunContext['log'], after: number): Promise<Map
 }
 
 /** How many updates there will be, once all instances are known; asked again until then. */
-function expectation({ log }: RunContext): () => Promise<{ of?: number }> {
+function expectation({ log }: StageContext): () => Promise<{ of?: number }> {
   let of: number | undefined
   return async () => {
     const instances = (await log.topics()).find(({ topic }) => topic === 'instances')
@@ -193,7 +191,7 @@ function pick({ version, loss, kl, gradientNorm, tokens }: Update) {
   return { version, loss, kl, gradientNorm, tokens }
 }
 
-async function appendMetrics({ config }: RunContext, update: Update): Promise<void> {
+async function appendMetrics({ config }: StageContext, update: Update): Promise<void> {
   const { instances: _instances, consumed: _consumed, ...metrics } = update
   await appendFile(join(config.output.path, 'metrics.jsonl'), `${JSON.stringify(metrics)}\n`)
 }

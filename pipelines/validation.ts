@@ -1,8 +1,8 @@
 import { validate } from '../operators/validate.ts'
-import { type RunContext, samplingOptions } from './context.ts'
+import { type JudgedContext, samplingOptions } from './context.ts'
 import { runStage } from './stage.ts'
 
-export function validation(context: RunContext) {
+export function validation(context: JudgedContext) {
   const { config, engine, info, prompt, judge } = context
   const { tau, batch } = config.validation
   const sampling = samplingOptions(context, 'validation')

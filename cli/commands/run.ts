@@ -1,15 +1,35 @@
 import { relative } from 'node:path'
+import { GraspError } from '../../errors/grasp-error.ts'
 import type { RunResult } from '../../pipelines/result.ts'
+import { type StageName, TOPOLOGY } from '../../pipelines/topology.ts'
 import { clock } from '../progress-line.ts'
 import type { Session } from '../session.ts'
 import { table } from '../table.ts'
 
-export async function run(session: Session): Promise<void> {
+export async function run(session: Session, _options: unknown, stage?: string): Promise<void> {
+  const name = stage === undefined ? undefined : stageNamed(stage)
   const config = await session.config()
-  const { runPipeline } = await import('../../pipelines/run.ts')
   const signal = session.askToStop('stopping after this step and a checkpoint')
-  const result = await runPipeline(config, { ...session.hooks, signal })
-  session.result(result, runSummary(result))
+  const hooks = { ...session.hooks, signal }
+  if (name === undefined) {
+    const { runPipeline } = await import('../../pipelines/run.ts')
+    const result = await runPipeline(config, hooks)
+    session.result(result, runSummary(result))
+    return
+  }
+  const { runStageProcess } = await import('../../pipelines/run-one.ts')
+  const result = await runStageProcess(config, name, hooks)
+  const text =
+    name === 'evaluation' ? runSummary(result as RunResult) : `stage ${name} of run ${config.run} is done\n`
+  session.result({ run: config.run, stage: name, result: result ?? null }, text)
+}
+
+/** @throws GraspError CONFIG_INVALID */
+function stageNamed(name: string): StageName {
+  const names = TOPOLOGY.map(({ stage }) => stage)
+  const found = names.find(stage => stage === name)
+  if (found !== undefined) return found
+  throw new GraspError('CONFIG_INVALID', `there is no stage "${name}"; expected one of ${names.join(', ')}`)
 }
 
 const fixed = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(3))

@@ -94,6 +94,10 @@ class EngineProxy implements Engine {
     return this.#call('loadCheckpoint', path)
   }
 
+  loadPolicy(version: number, path: string, weightsHash: string): Promise<void> {
+    return this.#call('loadPolicy', version, path, weightsHash)
+  }
+
   exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void> {
     return this.#call('exportPolicy', policy, path, dtype)
   }

@@ -16,6 +16,10 @@ const maxNewTokens = () =>
 
 const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
   path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Where the folder `policies` in it is served, for stages on machines that do not share it.'),
 })
 
 const model = z

@@ -1,0 +1,71 @@
+/**
+ * Policies for stages that do not share the trainer's engine: the trainer publishes each version in `policies`,
+ * and the checkpoint that the record names is loaded into this process's engine when a batch needs it.
+ */
+import { setTimeout } from 'node:timers/promises'
+import type { Log } from '../bus/port.ts'
+import type { Engine } from '../engine/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import type { PolicySource } from '../operators/policy-gate.ts'
+import type { Policy } from '../schemas/types.ts'
+import { fetchPolicy } from './fetch-policy.ts'
+
+/** How often `policies` is looked at while a version is waited for, milliseconds. */
+const POLL_MS = 100
+
+export interface RemotePoliciesOptions {
+  readonly log: Log
+  readonly engine: Engine
+  /** Where policies that come by URL are kept. */
+  readonly cache: string
+  readonly stopped: () => boolean
+}
+
+export class RemotePolicies implements PolicySource {
+  readonly #options: RemotePoliciesOptions
+  readonly #known = new Map<number, Policy>()
+  readonly #loaded = new Map<number, Promise<void>>()
+  /** The next offset to look at, by partition. */
+  readonly #next = new Map<number, number>()
+
+  constructor(options: RemotePoliciesOptions) {
+    this.#options = options
+  }
+
+  async reached(version: number): Promise<void> {
+    if (version === 0) return // the backbone, which every engine starts with
+    let loading = this.#loaded.get(version)
+    if (loading === undefined) {
+      loading = this.#load(version)
+      this.#loaded.set(version, loading)
+    }
+    await loading
+  }
+
+  async #load(version: number): Promise<void> {
+    const { engine, cache, stopped } = this.#options
+    for (;;) {
+      await this.#look()
+      const policy = this.#known.get(version)
+      if (policy !== undefined) {
+        const { path, weightsHash } = policy
+        return engine.loadPolicy(version, await fetchPolicy(path, cache, version), weightsHash)
+      }
+      if (stopped()) throw new GraspError('INTERRUPTED', `stopped while waiting for policy ${version}`)
+      await setTimeout(POLL_MS)
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { log } = this.#options
+    const info = (await log.topics()).find(({ topic }) => topic === 'policies')
+    for (const [partition, end] of (info?.ends ?? []).entries()) {
+      const offset = this.#next.get(partition) ?? 0
+      if (offset >= end) continue
+      for await (const record of log.scan('policies', { partition, from: { offset } })) {
+        if (record.value !== undefined) this.#known.set(record.value.version, record.value)
+        this.#next.set(partition, record.offset + 1)
+      }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/** One stage as a process of its own: several of one stage share its partitions, and the log ties them together. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { ignoreElements, lastValueFrom, type Observable } from 'rxjs'
+import type { Log } from '../bus/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
+import type { Topic } from '../schemas/types.ts'
+import { Checkpoints } from './checkpoints.ts'
+import type { Config } from './config/config.ts'
+import type { JudgedContext, ModelContext, StageContext } from './context.ts'
+import type { RunHooks } from './events.ts'
+import { filtering } from './filtering.ts'
+import { ingest } from './ingest.ts'
+import { measure } from './measure.ts'
+import { bestPolicy } from './policies.ts'
+import { publisher } from './publish.ts'
+import { RemotePolicies } from './remote-policies.ts'
+import { Resources } from './resources.ts'
+import { retrieval } from './retrieval.ts'
+import { rolloutStage } from './rollout.ts'
+import { scoring } from './scoring.ts'
+import { summarise } from './summary.ts'
+import type { StageName } from './topology.ts'
+import { restoreTrainer, training } from './training.ts'
+import { validation } from './validation.ts'
+
+/** How often the end of another stage is looked for, milliseconds. */
+const POLL_MS = 250
+
+/**
+ * Runs one stage until its input is sealed and consumed. Returns what the stage has to show: the result document of
+ * the run for `evaluation`, else nothing. Ends with INTERRUPTED when the signal stops it first.
+ */
+export async function runStageProcess(config: Config, stage: StageName, hooks: RunHooks): Promise<unknown> {
+  await mkdir(config.output.path, { recursive: true })
+  hooks.progress({ kind: 'phase', name: `opening ${stage}` })
+  await using resources = await Resources.open(config, hooks)
+  hooks.progress({ kind: 'phase', name: stage })
+  const result = await work(stage, resources, hooks.signal)
+  if (hooks.signal.aborted) {
+    throw new GraspError(
+      'INTERRUPTED',
+      `stage ${stage} of run "${config.run}" was stopped; the same command goes on with it`,
+    )
+  }
+  return result
+}
+
+async function work(stage: StageName, resources: Resources, signal: AbortSignal): Promise<unknown> {
+  switch (stage) {
+    case 'ingest':
+      return ingest(resources.stage, signal)
+    case 'retrieval':
+      return finished(retrieval(await resources.retrieval()))
+    case 'validation':
+      return finished(validation(await resources.judged()))
+    case 'filtering':
+      return finished(filtering(resources.stage))
+    case 'rollout':
+      return finished(rolloutStage(withPolicies(await resources.model())))
+    case 'scoring':
+      return finished(scoring(withPolicies(await resources.model())))
+    case 'training':
+      return train(await resources.judged())
+    case 'evaluation':
+      return evaluate(await resources.judged())
+  }
+}
+
+async function finished(stage$: Observable<unknown>): Promise<void> {
+  await lastValueFrom(stage$.pipe(ignoreElements()), { defaultValue: undefined })
+}
+
+function withPolicies(context: ModelContext) {
+  const { log, engine, config, stopped } = context
+  const cache = join(config.output.path, 'fetched')
+  return { ...context, policies: new RemotePolicies({ log, engine, cache, stopped }) }
+}
+
+async function train(context: JudgedContext): Promise<unknown> {
+  const { config } = context
+  const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
+  const restored = await restoreTrainer(context, checkpoints)
+  const publish = publisher(context)
+  // A crash may have come between the checkpoint and its publication.
+  await publish(restored.version)
+  // Validations need the held-out contexts, which another process may still be writing.
+  if (config.data.validation !== undefined) await sealed(context, 'contexts')
+  const trainer = await training(context, { checkpoints, restored, announce: publish })
+  if (!context.stopped()) await finished(trainer.updates$)
+  if (!context.stopped()) return trainer.finish()
+  await trainer.save()
+  return undefined
+}
+
+async function evaluate(context: JudgedContext): Promise<unknown> {
+  const began = performance.now()
+  const { log, config, engine } = context
+  await sealed(context, 'contexts')
+  if (!context.stopped()) await measure(context, 0, 'student')
+  await sealed(context, 'policies')
+  if (context.stopped()) return undefined
+  const policy = await bestPolicy(log, config)
+  if (policy.version > 0) await engine.loadPolicy(policy.version, policy.path, policy.weightsHash)
+  await measure(context, policy.version, 'grasp')
+  return summarise(context, policy, (performance.now() - began) / 1000)
+}
+
+/** Waits until a topic is complete, or the process is to stop. */
+async function sealed({ log, stopped }: StageContext, topic: Topic): Promise<void> {
+  while (!stopped() && !(await isSealed(log, topic))) await setTimeout(POLL_MS)
+}
+
+async function isSealed(log: Log, topic: Topic): Promise<boolean> {
+  return (await log.topics()).some(info => info.topic === topic && info.sealed)
+}

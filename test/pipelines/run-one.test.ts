@@ -1,0 +1,45 @@
+/** Every stage in a process of its own, tied together by the log alone. */
+import assert from 'node:assert/strict'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
+
+let run: TinyRun
+before(async () => {
+  run = await makeTinyRun(12)
+  for (const name of ['whole', 'stages']) await mkdir(join(run.folder, name), { recursive: true })
+})
+after(() => run.remove())
+
+/** Runs the stages side by side and returns the result that evaluation prints. */
+async function runStages(where: string, stages: readonly string[], settings: readonly string[] = []) {
+  const sets = settings.flatMap(setting => ['--set', setting])
+  const outcomes = await Promise.all(
+    stages.map(async stage => ({
+      stage,
+      ...(await grasp(['run', stage, '--config', run.config, '--json', ...sets], {
+        cwd: join(run.folder, where),
+      })),
+    })),
+  )
+  for (const { stage, code, stderr } of outcomes) assert.equal(code, 0, `${stage}: ${stderr}`)
+  return JSON.parse(outcomes.find(({ stage }) => stage === 'evaluation')!.stdout).result
+}
+
+const ALL = ['ingest', 'retrieval', 'validation', 'filtering', 'rollout', 'scoring', 'training', 'evaluation']
+
+test('stages as processes end in the weights of one process', async () => {
+  const whole = await runToEnd(run, 'whole')
+  const stages = await runStages('stages', ALL)
+  assert.equal(stages.policy.weightsHash, whole.policy.weightsHash)
+  assert.deepEqual(stages.scores, whole.scores)
+  assert.deepEqual(stages.kl, whole.kl)
+  assert.equal(stages.updates, whole.updates)
+})
+
+test('an unknown stage is named with those that there are', async () => {
+  const { code, stderr } = await grasp(['run', 'scorin', '--config', run.config], { cwd: run.folder })
+  assert.equal(code, 2)
+  assert.match(stderr, /no stage "scorin".*scoring/)
+})
