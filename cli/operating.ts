@@ -149,4 +149,5 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
   )
     .option('--all', 'all of them')
     .option('--again', 'also those that were replayed before')
+    .option('--item <file>', 'for one item of a data file: the item put right, as JSON')
 }

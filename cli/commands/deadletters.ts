@@ -1,10 +1,13 @@
-import { GraspError } from '../../errors/grasp-error.ts'
+import { readFileSync } from 'node:fs'
+import type { Log } from '../../bus/port.ts'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import {
   contentOf,
   deadLetter,
   deadLetters,
   type Letter,
   type LetterFilter,
+  type LetterId,
   letterName,
   parseLetterId,
 } from '../../pipelines/operate/dead-letters.ts'
@@ -138,6 +141,7 @@ export async function showLetter(
 interface ReplayOptions extends FilterOptions {
   readonly all?: boolean
   readonly again?: boolean
+  readonly item?: string
   readonly dryRun?: boolean
   readonly yes?: boolean
 }
@@ -147,10 +151,12 @@ export async function replayLetters(
   options: ReplayOptions,
   names: readonly string[],
 ): Promise<void> {
-  const { all = false, again = false, dryRun = false, yes = false } = options
+  const { all = false, again = false, dryRun = false, yes = false, item } = options
   const filter = filterOf(options)
   const filtered = Object.values(filter).some(value => value !== undefined)
-  const ids = names.map(parseLetterId)
+  const ids = [...new Map(names.map(parseLetterId).map(id => [letterName(id), id])).values()]
+  if (item !== undefined && ids.length !== 1)
+    throw new GraspError('CONFIG_INVALID', '--item puts one item right: name its dead letter')
   if ([ids.length > 0, filtered || all].filter(Boolean).length !== 1) {
     const message =
       'name dead letters by their ids, or choose them with --stage, --code, --topic, --since or --all'
@@ -159,9 +165,8 @@ export async function replayLetters(
   const config = await session.config()
   const log = await openExistingLog(config)
   try {
-    const letters =
-      ids.length > 0 ? await Promise.all(ids.map(id => deadLetter(log, id))) : deadLetters(log, filter)
-    const plan = await planReplay(log, letters, { again, maxPostBytes: config.data.maxPostBytes })
+    const chosen = ids.length > 0 ? await lettersAt(log, ids, item) : deadLetters(log, filter)
+    const plan = await planReplay(log, chosen, { again, maxPostBytes: config.data.maxPostBytes })
     const text = describeReplay(plan)
     let done: Awaited<ReturnType<typeof applyReplay>> = []
     if (!dryRun && plan.replays.length > 0) {
@@ -178,6 +183,27 @@ export async function replayLetters(
     if (ids.length > 0 && plan.refused.length > 0) session.fail()
   } finally {
     await log.close()
+  }
+}
+
+/** The letters of these ids; with `file`, the item of the one letter as that file has it. */
+async function lettersAt(log: Log, ids: readonly LetterId[], file?: string): Promise<Letter[]> {
+  const letters = await Promise.all(ids.map(id => deadLetter(log, id)))
+  if (file === undefined) return letters
+  return letters.map(letter => {
+    const { value } = letter
+    if (value.topic === '' && value.stage === 'ingest')
+      return { ...letter, value: { ...value, payload: read(file) } }
+    const message = `--item ${file}: ${letterName(letter)} is no item of a data file but a record of ${value.topic}`
+    throw new GraspError('CONFIG_INVALID', message)
+  })
+}
+
+function read(file: string): Uint8Array {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    throw new GraspError('DATA_INVALID', `--item ${file}: cannot be read: ${describeError(cause)}`, { cause })
   }
 }
 

@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { GraspError } from '../../errors/grasp-error.ts'
+import { Checkpoints } from '../../pipelines/checkpoints.ts'
 import { openExistingLog } from '../../pipelines/operate/open.ts'
 import { applyReset, planReset, type ResetPlan, type ResetTarget } from '../../pipelines/operate/reset.ts'
 import { confirm } from '../confirm.ts'
@@ -20,7 +22,7 @@ export async function reset(session: Session, options: ResetOptions): Promise<vo
   const config = await session.config()
   const log = await openExistingLog(config)
   try {
-    const plan = await planReset(log, request)
+    const plan = await planReset(log, request, new Checkpoints(join(config.output.path, 'checkpoints')))
     const text = describeReset(plan)
     const changes = plan.steps.some(({ committed, target }) => committed !== target)
     if (!dryRun && changes) {

@@ -1,12 +1,15 @@
 /** Sets a stage back (or forward) in its topic: what that would do, and doing it. */
+import { basename, dirname } from 'node:path'
 import type { Log } from '../../bus/port.ts'
+import { readState } from '../../engine/checkpoint/checkpoint-state.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
+import { type Checkpoints, trainerStateSchema } from '../checkpoints.ts'
 import { type StageName, stageDescription } from '../topology.ts'
+import { batchStart, firstOpenOffset } from './batches.ts'
 import { CONSUMERS, downstreamOf } from './consumers.ts'
 import { recordAt, recordsFrom } from './records.ts'
 import { checkReopen, type Reach } from './reopen.ts'
-import { firstOpenOffset } from './trained.ts'
 
 export type ResetTarget =
   | 'beginning'
@@ -53,8 +56,13 @@ export interface ResetPlan {
  * Looks and changes nothing. Errors: CONFIG_INVALID for a stage without a position or a target that is not
  * there, GROUP_ACTIVE while the stage (or, where topics are opened again, a later one) is at work.
  */
-export async function planReset(log: Log, request: ResetRequest): Promise<ResetPlan> {
+export async function planReset(
+  log: Log,
+  request: ResetRequest,
+  checkpoints: Checkpoints,
+): Promise<ResetPlan> {
   const { stage, group, topic } = resettable(request.stage)
+  if (stage === 'training') throw await inCheckpoints(checkpoints)
   const info = (await log.topics()).find(entry => entry.topic === topic)
   if (info === undefined) throw new GraspError('CONFIG_INVALID', `the log has no topic ${topic}`)
   if (request.partition !== undefined && request.partition >= info.partitions) {
@@ -114,16 +122,27 @@ function resettable(stage: StageName) {
     const message = `${stage} has no position to set: ${consumer.why}`
     throw new GraspError('CONFIG_INVALID', message)
   }
-  if (consumer.stage === 'training') {
-    throw new GraspError(
-      'CONFIG_INVALID',
-      "training's position is in its checkpoint, with the weights that it belongs to: a position set in the log " +
-        'would be ignored, for it would apply updates twice or never. To train again from an earlier point, move ' +
-        'the newer folders out of output.path/checkpoints: `grasp run` goes on from the newest that is left, and ' +
-        'from the untrained model where there is none, repeating the updates from the slices in the log',
+  return consumer
+}
+
+/** Why the trainer's position is not set in the log, and what to do instead. */
+async function inCheckpoints(checkpoints: Checkpoints): Promise<GraspError> {
+  const kept: string[] = []
+  for (const version of await checkpoints.versions()) {
+    const { state } = await readState(checkpoints.path(version))
+    const { success, data } = trainerStateSchema.safeParse(state)
+    kept.push(
+      `${basename(checkpoints.path(version))}${success ? ` (slices from ${data.positions.join(', ')})` : ''}`,
     )
   }
-  return consumer
+  return new GraspError(
+    'CONFIG_INVALID',
+    "training's position is in its checkpoint, with the weights that it belongs to; one set in the log would be " +
+      'ignored, since it could make updates happen twice or never. To train again from an earlier point, move the ' +
+      `newer folders out of ${dirname(checkpoints.path(0))}: \`grasp run\` goes on from the newest that is left, or ` +
+      'from the untrained model, and makes the later updates again from the slices in the log. There ' +
+      (kept.length === 0 ? 'is no checkpoint yet' : `are: ${kept.join('; ')}`),
+  )
 }
 
 async function checkIdle(log: Log, stage: StageName, group: string): Promise<void> {
@@ -137,7 +156,7 @@ async function checkIdle(log: Log, stage: StageName, group: string): Promise<voi
 
 /** Errors: CONFIG_INVALID where batches that were trained on would be made again. */
 async function checkTrained(log: Log, { stage, topic, steps }: Pick<ResetPlan, 'stage' | 'topic' | 'steps'>) {
-  if (topic !== 'instances' && topic !== 'rollouts') return
+  if (!isBatched(topic)) return
   for (const { partition, target, committed } of steps) {
     if (target >= committed) continue
     const { trained, offset } = await firstOpenOffset(log, topic, partition, target, committed)
@@ -170,10 +189,20 @@ async function targetOf(
   to: ResetTarget,
 ): Promise<number> {
   if (to === 'end') return end
-  if (typeof to === 'object' && 'offset' in to) return to.offset
-  // The beginning need not be 0: a topic may have let go of its oldest records.
-  const first = await recordAt(log, topic, partition, to === 'beginning' ? { offset: 0 } : to)
-  return first?.offset ?? end
+  let target: number
+  if (typeof to === 'object' && 'offset' in to) target = to.offset
+  else {
+    // The beginning need not be 0: a topic may have let go of its oldest records.
+    const first = await recordAt(log, topic, partition, to === 'beginning' ? { offset: 0 } : to)
+    target = first?.offset ?? end
+  }
+  if (target < end && isBatched(topic)) return batchStart(log, topic, partition, target)
+  return target
+}
+
+/** Topics whose records are processed in the trainer's batches. */
+function isBatched(topic: Topic): topic is 'instances' | 'rollouts' {
+  return topic === 'instances' || topic === 'rollouts'
 }
 
 /** The records of a partition from one offset to another (exclusive); none where the order is the other one. */
