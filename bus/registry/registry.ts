@@ -94,7 +94,8 @@ export class Registry {
     if (present.status === 200) return
     if (!isAbsent(present)) throw this.#unexpected(present)
     const answer = await this.#ask('PUT', path, { compatibility: 'BACKWARD' })
-    if (answer.status !== 200) throw this.#unexpected(answer)
+    // 409: another process did the same at this moment (Apicurio).
+    if (answer.status !== 200 && answer.status !== 409) throw this.#unexpected(answer)
   }
 
   #id(answer: JsonAnswer): number {
