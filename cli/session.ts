@@ -2,7 +2,7 @@
 import type { Config } from '../pipelines/config/config.ts'
 import type { RunHooks } from '../pipelines/events.ts'
 import { EXIT, exitCode } from './exit-code.ts'
-import { explain, renderError } from './explain.ts'
+import { explain, firstFailure, renderError } from './explain.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { LogLevel } from './log-levels.ts'
 import { createLogger } from './logger.ts'
@@ -68,7 +68,8 @@ export async function runCommand(
   }
   try {
     await work(session)
-  } catch (error) {
+  } catch (thrown) {
+    const error = firstFailure(thrown)
     code = exitCode(error)
     progress[Symbol.dispose]()
     if (json) stdout.write(`${JSON.stringify({ error: explain(error) }, null, 2)}\n`)

@@ -63,8 +63,10 @@ export class Resources implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Newest first: what reads from the log is closed before the log.
-    for (const close of this.#closers.splice(0).reverse()) await close()
+    // Newest first: what reads from the log is closed before the log, also where a close fails (a dead engine's).
+    const failures: unknown[] = []
+    for (const close of this.#closers.splice(0).reverse()) await close().catch(error => failures.push(error))
+    if (failures.length > 0) throw failures[0]
   }
 }
 
