@@ -73,7 +73,7 @@ export async function choosePolicy(config: Config, selector: PolicySelector): Pr
         : selector === 'latest'
           ? latest
           : policies.find(({ version }) => version === selector)
-    if (chosen) return chosen
+    if (chosen) return { version: chosen.version, path: chosen.path, weightsHash: chosen.weightsHash }
     const kept = policies.map(({ version }) => version).join(', ')
     const what = typeof selector === 'number' ? `no policy ${selector}` : 'no trained policy yet'
     const advice =

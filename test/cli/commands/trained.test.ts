@@ -40,7 +40,7 @@ describe('commands on a trained run', () => {
     const given = JSON.parse(stdout)
     assert.equal(given.question, 'Which hat?')
     assert.ok(given.tokens >= 1 && given.tokens <= 6)
-    assert.deepEqual(given.policy, { version: result.policy.version, path: result.policy.path })
+    assert.deepEqual(given.policy, result.policy)
     assert.deepEqual(
       given.passages.map(({ text }: { text: string }) => text),
       ['a man sat on a hat', 'the user ran'],
