@@ -1,8 +1,10 @@
 /**
- * The log port: what a stage needs of a log, whichever log it is (LMDB in `bus/lmdb/`, Kafka later).
+ * The log port: what a stage needs of a log, whichever log it is (LMDB in `bus/lmdb/`, Kafka in
+ * `bus/kafka/`).
  *
- * A topic has partitions; a record has an offset within its partition, from 0 without gaps the reader
- * relies on. A group's position in a partition is the offset of the *next* record to read.
+ * A topic has partitions; a record has an offset within its partition. Offsets ascend, and have gaps where the
+ * log is not `contiguous`: never count by them.
+ * A group's position in a partition is the offset of the *next* record to read.
  */
 import type { Observable } from 'rxjs'
 import type { GraspError } from '../errors/grasp-error.ts'
@@ -75,14 +77,26 @@ export interface ReadOptions {
    * them but cannot commit yet (a trainer between microbatches).
    */
   readonly released$?: Observable<readonly Place[]>
+  /**
+   * Told when partitions went to another member of the group: what was delivered of them and not committed is
+   * delivered there again, and must not be committed here. Throwing makes the stream fail with that error.
+   */
+  readonly onLost?: (partitions: readonly number[]) => void
 }
 
 /** Consumed up to, exclusive: `offset` is the next one to read. */
 export type Position = Place
 
+/** What an output was made of: the first record consumed for it, and its index among the outputs made of that. */
+export interface Origin extends Place {
+  readonly index: number
+}
+
 export interface CommitRequest {
   readonly group: string
   readonly outputs: readonly Output[]
+  /** One for each output, where known: a reader drops an output that it has seen before by its origin. */
+  readonly origins?: readonly Origin[]
   readonly positions: readonly Position[]
   /** Topics that get no more records from this group once the commit is in: their readers may complete. */
   readonly seal?: readonly Topic[]

@@ -1,0 +1,152 @@
+/** What the processes of a run share in the cluster, as one of them sees it: ends, positions, seals. */
+import type { Admin } from 'kafkajs'
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { Topic } from '../../schemas/types.ts'
+import type { Cluster } from './client.ts'
+import { type EndKind, fetchPartitions, listOffsets } from './fetch.ts'
+import type { Meta } from './meta.ts'
+import type { Names } from './names.ts'
+import { type Seen, seenOf } from './origin.ts'
+import { delay, retrying } from './retrying.ts'
+
+/** A transaction's markers, and the offsets in it, may come a moment after its commit was answered. */
+const MARKER_MS = 5_000
+const LOOK_MS = 5
+
+export interface CommittedPosition {
+  readonly offset: number
+  readonly seen: Seen
+}
+
+export class ClusterLog {
+  readonly cluster: Cluster
+  readonly admin: Admin
+  readonly names: Names
+  readonly meta: Meta
+  readonly #partitions: ReadonlyMap<Topic, number>
+  /** Past the last record that this process wrote, by topic/partition. */
+  readonly #written = new Map<string, number>()
+  /** What this process set last, by group/topic/partition. */
+  readonly #positions = new Map<string, { offset: number; until: number }>()
+  /** Past a seal, up to where only markers were found, by topic/partition. */
+  readonly #empty = new Map<string, { from: number; to: number }>()
+
+  constructor(
+    cluster: Cluster,
+    admin: Admin,
+    names: Names,
+    meta: Meta,
+    partitions: ReadonlyMap<Topic, number>,
+  ) {
+    this.cluster = cluster
+    this.admin = admin
+    this.names = names
+    this.meta = meta
+    this.#partitions = partitions
+  }
+
+  partitions(topic: Topic): number {
+    return this.#partitions.get(topic)!
+  }
+
+  indices(topic: Topic): number[] {
+    return Array.from({ length: this.partitions(topic) }, (_, partition) => partition)
+  }
+
+  wrote(topic: Topic, partition: number, offset: number): void {
+    const key = `${topic}/${partition}`
+    this.#written.set(key, Math.max(this.#written.get(key) ?? 0, offset + 1))
+  }
+
+  /** `stable` ends are past everything that this process wrote, once its transactions are marked. */
+  async ends(topic: Topic, kind: EndKind = 'stable'): Promise<number[]> {
+    const indices = this.indices(topic)
+    const deadline = Date.now() + MARKER_MS
+    for (;;) {
+      const ends = await retrying(this.cluster, () =>
+        listOffsets(this.cluster, this.names.topic(topic), indices, kind),
+      )
+      const behind = indices.some(p => ends.get(p)! < (this.#written.get(`${topic}/${p}`) ?? 0))
+      if (!behind || Date.now() > deadline) return indices.map(p => ends.get(p)!)
+      await delay(LOOK_MS)
+    }
+  }
+
+  setPosition(group: string, topic: Topic, partition: number, offset: number): void {
+    const until = Date.now() + MARKER_MS
+    this.#positions.set(`${partition}/${topic}/${group}`, { offset, until })
+  }
+
+  /** A group's positions, none older than those that this process set. */
+  async positions(group: string, topic: Topic): Promise<CommittedPosition[]> {
+    const indices = this.indices(topic)
+    for (;;) {
+      const fetched = await retrying(this.cluster, () => this.#fetchPositions(group, topic))
+      const stale = indices.some(p => {
+        const own = this.#positions.get(`${p}/${topic}/${group}`)
+        return own !== undefined && fetched.get(p)!.offset < own.offset && Date.now() < own.until
+      })
+      if (!stale) return indices.map(p => fetched.get(p)!)
+      await delay(LOOK_MS)
+    }
+  }
+
+  /** Where the topic is sealed, if it is: nothing was written since but markers of transactions. */
+  async sealedEnds(topic: Topic): Promise<readonly number[] | undefined> {
+    const seal = this.meta.seal(topic)
+    if (!seal) return undefined
+    const ends = await this.ends(topic)
+    for (const [p, end] of ends.entries()) {
+      if (end > seal[p]! && !(await this.#onlyMarkers(topic, p, seal[p]!, end))) return undefined
+    }
+    return seal
+  }
+
+  /** Whether no record stands from one offset to another. */
+  async isEmpty(topic: Topic, partition: number, from: number, to: number): Promise<boolean> {
+    const name = this.names.topic(topic)
+    for (let cursor = from; cursor < to; ) {
+      const fetched = await retrying(this.cluster, () =>
+        fetchPartitions(this.cluster, name, new Map([[partition, cursor]]), {
+          maxBytes: 1 << 20,
+          maxWait: 0,
+        }),
+      )
+      const { records, next } = fetched.get(partition)!
+      if (records.length > 0) return Number(records[0]!.offset) >= to
+      // An open transaction is in the way.
+      if (next === cursor) return false
+      cursor = next
+    }
+    return true
+  }
+
+  async #onlyMarkers(topic: Topic, partition: number, from: number, to: number): Promise<boolean> {
+    const key = `${topic}/${partition}`
+    const known = this.#empty.get(key)
+    const start = known?.from === from ? known.to : from
+    if (!(await this.isEmpty(topic, partition, start, to))) return false
+    this.#empty.set(key, { from, to })
+    return true
+  }
+
+  async #fetchPositions(group: string, topic: Topic): Promise<Map<number, CommittedPosition>> {
+    const groupId = this.names.group(group)
+    const coordinator = await this.cluster.findGroupCoordinator({ groupId })
+    const name = this.names.topic(topic)
+    const partitions = this.indices(topic).map(partition => ({ partition }))
+    const { responses } = await coordinator.offsetFetch({ groupId, topics: [{ topic: name, partitions }] })
+    const found = responses.flatMap(response => response.partitions)
+    return new Map(
+      found.map(({ partition, offset, metadata }) => [
+        partition,
+        { offset: Math.max(0, Number(offset)), seen: seenOf(metadata) },
+      ]),
+    )
+  }
+}
+
+export function noSuchPosition(topic: Topic, partition: number, offset: number, end: number): GraspError {
+  const message = `position ${offset} of ${topic}/${partition} does not exist: the log ends at ${end}`
+  return new GraspError('LOG_MISMATCH', message)
+}

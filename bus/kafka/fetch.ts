@@ -1,0 +1,126 @@
+/** Reading partitions at offsets: only what is committed, without the markers of transactions. */
+import type { Cluster, FetchedPartition, RawMessage } from './client.ts'
+
+export interface Fetched {
+  readonly records: readonly RawMessage[]
+  /** Where to go on: past the records, and past what was left out. */
+  readonly next: number
+  /** Below it everything is decided: no open transaction holds a record there. */
+  readonly stable: number
+}
+
+export interface FetchLimits {
+  /** Of one answer, more only for a record that is larger by itself. */
+  readonly maxBytes: number
+  /** How long the broker may wait for something new, in milliseconds. */
+  readonly maxWait: number
+}
+
+/** `cursors`: where to read each partition. The topic must be among the cluster's. */
+export async function fetchPartitions(
+  cluster: Cluster,
+  topic: string,
+  cursors: ReadonlyMap<number, number>,
+  { maxBytes, maxWait }: FetchLimits,
+): Promise<Map<number, Fetched>> {
+  const answers = await Promise.all(
+    [...byLeader(cluster, topic, cursors.keys())].map(async ([nodeId, partitions]) => {
+      const broker = await cluster.findBroker({ nodeId })
+      const { responses } = await broker.fetch({
+        maxWaitTime: maxWait,
+        minBytes: maxWait === 0 ? 0 : 1,
+        maxBytes,
+        isolationLevel: 1,
+        topics: [
+          {
+            topic,
+            partitions: partitions.map(partition => ({
+              partition,
+              fetchOffset: String(cursors.get(partition)),
+              maxBytes,
+            })),
+          },
+        ],
+      })
+      const fetched = responses.flatMap(response => response.partitions)
+      // The size of an answer is limited, so a partition may have been left out of it: but not all of them.
+      const exhausted = fetched.every(({ messages }) => messages.length === 0)
+      return fetched.map(
+        each => [each.partition, sift(each, cursors.get(each.partition)!, exhausted)] as const,
+      )
+    }),
+  )
+  return new Map(answers.flat())
+}
+
+/** Everything below is decided, or just written. */
+export type EndKind = 'stable' | 'written'
+
+/** The ends (`at` a kind), or the first offsets from a time on (-1: none). */
+export async function listOffsets(
+  cluster: Cluster,
+  topic: string,
+  partitions: Iterable<number>,
+  at: EndKind | { readonly time: number },
+): Promise<Map<number, number>> {
+  const timestamp = typeof at === 'string' ? -1 : at.time
+  const answers = await Promise.all(
+    [...byLeader(cluster, topic, partitions)].map(async ([nodeId, own]) => {
+      const broker = await cluster.findBroker({ nodeId })
+      const { responses } = await broker.listOffsets({
+        isolationLevel: at === 'written' ? 0 : 1,
+        topics: [{ topic, partitions: own.map(partition => ({ partition, timestamp })) }],
+      })
+      return responses.flatMap(response => response.partitions)
+    }),
+  )
+  return new Map(answers.flat().map(({ partition, offset }) => [partition, Number(offset)]))
+}
+
+function byLeader(cluster: Cluster, topic: string, partitions: Iterable<number>): Map<number, number[]> {
+  const leaders = new Map(cluster.findTopicPartitionMetadata(topic).map(p => [p.partitionId, p.leader]))
+  const groups = new Map<number, number[]>()
+  for (const partition of partitions) {
+    const leader = leaders.get(partition)
+    if (leader === undefined || leader < 0) {
+      throw Object.assign(new Error(`${topic}/${partition} has no leader`), { type: 'LEADER_NOT_AVAILABLE' })
+    }
+    const group = groups.get(leader)
+    if (group) group.push(partition)
+    else groups.set(leader, [partition])
+  }
+  return groups
+}
+
+function sift(fetched: FetchedPartition, cursor: number, exhausted: boolean): Fetched {
+  const { messages, abortedTransactions } = fetched
+  const stable = Number(fetched.lastStableOffset)
+  // What compaction took away at the end leaves nothing to fetch.
+  if (messages.length === 0)
+    return { records: [], next: exhausted ? Math.max(cursor, stable) : cursor, stable }
+  const next = Math.max(cursor, Number(messages.at(-1)!.offset) + 1)
+  return { records: committedOf(messages, abortedTransactions ?? [], cursor), next, stable }
+}
+
+/** Aborted transactions begin at the offset that the broker tells and end with their producer's marker. */
+function committedOf(
+  messages: readonly RawMessage[],
+  aborted: FetchedPartition['abortedTransactions'],
+  cursor: number,
+): RawMessage[] {
+  const begins = aborted.map(({ producerId, firstOffset }) => ({ producerId, first: Number(firstOffset) }))
+  begins.sort((a, b) => a.first - b.first)
+  const open = new Set<string>()
+  let begun = 0
+  return messages.filter(message => {
+    const offset = Number(message.offset)
+    for (; begun < begins.length && begins[begun]!.first <= offset; begun++)
+      open.add(begins[begun]!.producerId)
+    const { producerId, inTransaction } = message.batchContext
+    if (message.isControlRecord) {
+      open.delete(producerId)
+      return false
+    }
+    return offset >= cursor && !(inTransaction && open.has(producerId))
+  })
+}

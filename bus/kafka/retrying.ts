@@ -1,0 +1,78 @@
+import type { Cluster } from './client.ts'
+import { rootOf, typeOf } from './faults.ts'
+
+/** Errors that go by: a broker restarts, a coordinator moves, metadata is old. */
+const PASSING = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'KafkaJSConnectionError',
+  'KafkaJSConnectionClosedError',
+  'KafkaJSRequestTimeoutError',
+  'KafkaJSBrokerNotFound',
+  'KafkaJSMetadataNotLoaded',
+  'KafkaJSGroupCoordinatorNotFound',
+  'KafkaJSLockTimeout',
+  'LEADER_NOT_AVAILABLE',
+  'NOT_LEADER_FOR_PARTITION',
+  'FENCED_LEADER_EPOCH',
+  'UNKNOWN_LEADER_EPOCH',
+  'UNKNOWN_TOPIC_OR_PARTITION',
+  'REPLICA_NOT_AVAILABLE',
+  'KAFKA_STORAGE_ERROR',
+  'REQUEST_TIMED_OUT',
+  'NETWORK_EXCEPTION',
+  'NOT_ENOUGH_REPLICAS',
+  'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
+  'GROUP_LOAD_IN_PROGRESS',
+  'COORDINATOR_LOAD_IN_PROGRESS',
+  'GROUP_COORDINATOR_NOT_AVAILABLE',
+  'COORDINATOR_NOT_AVAILABLE',
+  'NOT_COORDINATOR_FOR_GROUP',
+  'NOT_COORDINATOR',
+  'NOT_CONTROLLER',
+])
+
+export function isPassing(error: unknown): boolean {
+  return PASSING.has(typeOf(error)) || PASSING.has((error as Error | undefined)?.name ?? '')
+}
+
+/** How long a broker may be away before the work is given up. */
+export const PATIENCE_MS = 60_000
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1_000
+
+/** Does `work`, again and again while what fails may pass; `stopped` ends the waiting. */
+export async function retrying<T>(
+  cluster: Cluster,
+  work: () => Promise<T>,
+  { patience = PATIENCE_MS, stopped = () => false }: { patience?: number; stopped?: () => boolean } = {},
+): Promise<T> {
+  const deadline = Date.now() + patience
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isPassing(error) || stopped() || Date.now() > deadline) throw error
+      await new Promise(resolve => setTimeout(resolve, pause))
+      await recover(cluster, error)
+    }
+  }
+}
+
+/** Makes kafkajs forget a connection that broke, and look where things are now. */
+async function recover(cluster: Cluster, error: unknown): Promise<void> {
+  const { host, port } = rootOf(error) as { host?: string; port?: number }
+  if (host !== undefined) cluster.removeBroker({ host, port })
+  try {
+    await cluster.connect()
+    await cluster.refreshMetadata()
+  } catch (cause) {
+    if (!isPassing(cause) && (cause as Error).name !== 'KafkaJSNumberOfRetriesExceeded') throw cause
+  }
+}
+
+export function delay(milliseconds: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, milliseconds))
+}

@@ -1,0 +1,146 @@
+/** The topics of a run in the cluster: made with the right settings, or checked to have them. */
+import kafkajs, { type Admin } from 'kafkajs'
+import { GraspError } from '../../errors/grasp-error.ts'
+import { TOPICS, type Topic } from '../../schemas/types.ts'
+import { typeOf } from './faults.ts'
+import type { Names } from './names.ts'
+import { delay } from './retrying.ts'
+
+export interface TopicSettings {
+  readonly partitions: Partial<Record<Topic, number>>
+  readonly replication: number
+  readonly maxMessageBytes: number
+}
+
+interface Wanted {
+  readonly name: string
+  readonly label: string
+  /** Undefined: as it is, or 1 when it is made. */
+  readonly partitions: number | undefined
+  readonly config: Readonly<Record<string, string>>
+}
+
+/** Only the newest record of each key is needed. */
+const COMPACTED: ReadonlySet<Topic> = new Set(['policies'])
+
+/**
+ * Makes missing topics when allowed, and checks those that exist; gives how many partitions each has.
+ *
+ * Errors: LOG_MISMATCH naming topic, setting, what was found and what was expected; LOG_UNAVAILABLE for topics
+ * that are missing and may not be made.
+ */
+export async function ensureTopics(
+  admin: Admin,
+  names: Names,
+  settings: TopicSettings,
+  { create }: { readonly create: boolean },
+): Promise<Map<Topic, number>> {
+  const wanted = wantedTopics(names, settings)
+  const existing = new Set(await admin.listTopics())
+  const missing = wanted.filter(({ name }) => !existing.has(name))
+  if (missing.length > 0) {
+    if (!create) throw absent(missing)
+    await make(admin, missing, settings.replication)
+  }
+  const partitions = await partitionsOf(
+    admin,
+    wanted.map(({ name }) => name),
+  )
+  await check(
+    admin,
+    wanted.filter(({ name }) => existing.has(name)),
+    partitions,
+  )
+  return new Map(TOPICS.map(topic => [topic, partitions.get(names.topic(topic))!]))
+}
+
+function wantedTopics(names: Names, { partitions, maxMessageBytes }: TopicSettings): Wanted[] {
+  const size = { 'max.message.bytes': String(maxMessageBytes), 'retention.ms': '-1' }
+  const topics = TOPICS.map(topic => ({
+    name: names.topic(topic),
+    label: topic,
+    partitions: partitions[topic],
+    config: { ...size, 'cleanup.policy': COMPACTED.has(topic) ? 'compact' : 'delete' },
+  }))
+  const config = { ...size, 'cleanup.policy': 'compact' }
+  return [...topics, { name: names.meta, label: 'meta', partitions: 1, config }]
+}
+
+async function make(admin: Admin, missing: readonly Wanted[], replication: number): Promise<void> {
+  try {
+    await admin.createTopics({
+      waitForLeaders: true,
+      topics: missing.map(({ name, partitions, config }) => ({
+        topic: name,
+        numPartitions: partitions ?? 1,
+        replicationFactor: replication,
+        configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
+      })),
+    })
+  } catch (error) {
+    // Another process was quicker.
+    if (!namesExisting(error)) throw error
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const existing = new Set(await admin.listTopics())
+      if (missing.every(({ name }) => existing.has(name))) return
+      await delay(100)
+    }
+    throw error
+  }
+}
+
+function namesExisting(error: unknown): boolean {
+  const { errors = [] } = error as { errors?: readonly unknown[] }
+  return [error, ...errors].some(each => typeOf(each) === 'TOPIC_ALREADY_EXISTS')
+}
+
+async function partitionsOf(admin: Admin, topics: string[]): Promise<Map<string, number>> {
+  const metadata = await admin.fetchTopicMetadata({ topics })
+  return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]))
+}
+
+async function check(
+  admin: Admin,
+  existing: readonly Wanted[],
+  partitions: ReadonlyMap<string, number>,
+): Promise<void> {
+  if (existing.length === 0) return
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: existing.map(({ name, config }) => ({
+      type: kafkajs.ConfigResourceTypes.TOPIC,
+      name,
+      configNames: Object.keys(config),
+    })),
+  })
+  for (const topic of existing) {
+    const found = partitions.get(topic.name)
+    if (topic.partitions !== undefined && found !== topic.partitions) {
+      throw differs(topic, 'partitions', String(found), String(topic.partitions))
+    }
+    const entries = resources.find(({ resourceName }) => resourceName === topic.name)?.configEntries ?? []
+    for (const { configName, configValue } of entries) {
+      const expected = topic.config[configName]
+      if (expected === undefined || expected === configValue) continue
+      // More than is needed does no harm.
+      if (configName === 'max.message.bytes' && Number(configValue) >= Number(expected)) continue
+      throw differs(topic, configName, configValue, expected)
+    }
+  }
+}
+
+function differs({ name, label }: Wanted, setting: string, found: string, expected: string): GraspError {
+  const remedy =
+    setting === 'partitions'
+      ? `set log.partitions.${label} to ${found}, or start another run`
+      : `set it with Kafka's tools (kafka-configs --alter --topic ${name} --add-config ${setting}=${expected})`
+  return new GraspError(
+    'LOG_MISMATCH',
+    `topic ${name}: ${setting} is ${found}, expected ${expected}; ${remedy}`,
+  )
+}
+
+function absent(missing: readonly Wanted[]): GraspError {
+  const names = missing.map(({ name }) => name).join(', ')
+  return new GraspError('LOG_UNAVAILABLE', `there is no topic ${names}; \`grasp topics create\` makes them`)
+}

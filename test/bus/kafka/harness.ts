@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { Kafka, logLevel } from 'kafkajs'
+import { openKafkaLog } from '../../../bus/kafka/log.ts'
+import { Names } from '../../../bus/kafka/names.ts'
+import type { KafkaLogOptions } from '../../../bus/kafka/options.ts'
+import { partitionOf } from '../../../bus/partition.ts'
+import type { LogHarness, MakeHarness } from '../conformance.ts'
+
+/** A run of its own for one test, on a broker that others may use too. */
+export function testRun(brokers: readonly string[], options: Partial<KafkaLogOptions> = {}) {
+  const run = `t${randomUUID().slice(0, 8)}`
+  const settings: KafkaLogOptions = { brokers, run, prefix: 'test', ...options }
+  const names = new Names('test', run)
+  return {
+    run,
+    settings,
+    names,
+    open: () => openKafkaLog(settings),
+    remove: () => removeTopics(brokers, names),
+  }
+}
+
+async function removeTopics(brokers: readonly string[], names: Names): Promise<void> {
+  await withAdmin(brokers, async admin => {
+    const own = names.topic('questions').slice(0, -'questions'.length)
+    const topics = (await admin.listTopics()).filter(topic => topic.startsWith(own))
+    await admin.deleteTopics({ topics })
+  })
+}
+
+export async function withAdmin<T>(
+  brokers: readonly string[],
+  work: (admin: ReturnType<Kafka['admin']>) => Promise<T>,
+): Promise<T> {
+  const admin = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).admin()
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+/** Writes any bytes as a record, past the codec. */
+export async function appendRaw(
+  brokers: readonly string[],
+  topic: string,
+  partitions: number,
+  key: string,
+  payload: Uint8Array,
+): Promise<void> {
+  const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer()
+  await producer.connect()
+  const message = { key, value: Buffer.from(payload), partition: partitionOf(key, partitions) }
+  await producer.send({ topic, messages: [message] })
+  await producer.disconnect()
+}
+
+export function makeKafkaHarness(brokers: readonly string[]): MakeHarness {
+  return async ({ partitions = {} }): Promise<LogHarness> => {
+    const run = testRun(brokers, { partitions })
+    return {
+      open: run.open,
+      appendRaw: (_, topic, key, payload) =>
+        appendRaw(brokers, run.names.topic(topic), partitions[topic] ?? 1, key, payload),
+      remove: run.remove,
+    }
+  }
+}
