@@ -5,7 +5,7 @@
 import { deadLetterOfItem } from '../bus/dead-letter.ts'
 import { type Output, output } from '../bus/port.ts'
 import type { PolicyReference } from '../engine/port.ts'
-import type { GraspError } from '../errors/grasp-error.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import { evaluate } from '../operators/evaluate.ts'
 import { type Averages, macroAverage } from '../operators/macro-average.ts'
 import { measureProbes, sampleProbes } from '../operators/probe.ts'
@@ -22,13 +22,13 @@ export interface EvaluationRequest {
 
 /** Judges the answers of a role to the questions of a split. */
 export async function evaluateSplit(context: JudgedContext, request: EvaluationRequest): Promise<Averages> {
-  const { config, log, engine, info, prompt, judge, progress } = context
+  const { log, engine, info, prompt, judge, progress } = context
   const { role, policy, policyVersion, split } = request
   const known = await recorded(log, request)
   const contexts = await heldOut(log, split)
   const sampling = samplingOptions(context, 'evaluation')
   const name = split === 'validation' ? 'validation' : role
-  await inGroups(contexts, config.evaluation.batch, known, async (group, done) => {
+  await inGroups(context, contexts, known, async (group, done) => {
     const options = { engine, info, prompt, judge, sampling, role, policy, policyVersion }
     const { evaluations, failed } = await evaluate(group, options)
     await store(context, evaluations, failed)
@@ -64,7 +64,7 @@ export async function probeKl(context: JudgedContext, policyVersion: number): Pr
   const options = { engine, info, prompt, sampling }
   const probes = await recorded(log, { role: 'probe', policyVersion: 0, split })
   const known = policyVersion === 0 ? probes : await recorded(log, { role: 'probe', policyVersion, split })
-  await inGroups(contexts, config.evaluation.batch, known, async group => {
+  await inGroups(context, contexts, known, async group => {
     if (policyVersion === 0) {
       const sampled = await sampleProbes(group, options)
       await store(context, sampled.probes, sampled.failed)
@@ -78,16 +78,26 @@ export async function probeKl(context: JudgedContext, policyVersion: number): Pr
   })
 }
 
-/** Calls `work` for each group of which something is missing, whole, so that groups never shift. */
+/**
+ * Calls `work` for each group of which something is missing, whole, so that groups never shift. Throws INTERRUPTED
+ * where the run is to stop before all are done: held-out questions may take hours.
+ */
 async function inGroups(
+  { config, stopped }: JudgedContext,
   contexts: readonly Context[],
-  size: number,
   known: ReadonlyMap<string, Evaluation>,
   work: (group: readonly Context[], done: number) => Promise<void>,
 ): Promise<void> {
+  const size = config.evaluation.batch
   for (let start = 0; start < contexts.length; start += size) {
     const group = contexts.slice(start, start + size)
     if (group.some(({ id }) => known.has(id))) continue // stored whole, so some means all that can be
+    if (stopped()) {
+      throw new GraspError(
+        'INTERRUPTED',
+        `the evaluation of run "${config.run}" was stopped; the same command goes on with it`,
+      )
+    }
     await work(group, Math.min(contexts.length, start + size))
   }
 }
