@@ -55,9 +55,12 @@ export function commitInOrder(options: CommitInOrderOptions): OperatorFunction<F
         if (committing || subscriber.closed) return
         committing = true
         for (let ready = inFlight.take(); ready && !subscriber.closed; ready = inFlight.take()) {
-          const { positions, finished } = ready
+          const { positions, finished, firsts } = ready
           const outputs = finished.flatMap(each => each.outputs)
-          const places = await log.commit({ group, outputs, positions })
+          const origins = finished.flatMap((each, i) =>
+            each.outputs.map((_, index) => ({ ...firsts[i]!, index })),
+          )
+          const places = await log.commit({ group, outputs, origins, positions })
           subscriber.next({ positions, finished, places })
         }
         if (end) await close(end)

@@ -11,7 +11,7 @@ import { deadLetter } from './dead-letter.ts'
 import { type Finished, InFlight } from './in-flight.ts'
 import type { Delivery, Log, LogRecord, Place, ReadOptions } from './port.ts'
 
-export interface FlowOptions extends Omit<ReadOptions, 'released$'> {
+export interface FlowOptions extends Omit<ReadOptions, 'released$' | 'onLost'> {
   /** The stage's name in dead letters and errors. */
   readonly stage: string
 }
@@ -43,7 +43,10 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
   let exhausted = false
   let nudge = () => {}
 
-  const deliveries$ = log.read(topic, { ...options, released$ }).pipe(
+  const onLost = (partitions: readonly number[]) => {
+    if (tracking) inFlight.abandon(partitions)
+  }
+  const deliveries$ = log.read(topic, { ...options, released$, onLost }).pipe(
     tap({
       next: delivery => {
         if (tracking) inFlight.deliver(delivery)

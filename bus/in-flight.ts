@@ -17,6 +17,8 @@ export interface Ready {
   readonly positions: readonly Position[]
   /** In the order in which their first deliveries were handed out. */
   readonly finished: readonly Finished[]
+  /** Of each of these, the delivery that was handed out first. */
+  readonly firsts: readonly Place[]
 }
 
 interface Slot {
@@ -42,6 +44,8 @@ interface Lane {
 export class InFlight {
   readonly #lanes = new Map<number, Lane>()
   readonly #slots = new Map<string, Slot>()
+  /** How many deliveries of a place were abandoned and may still be finished. */
+  readonly #abandoned = new Map<string, number>()
   #sequence = 0
 
   /** Notes a delivery. Within a partition, deliveries come in the order of their offsets. */
@@ -62,10 +66,40 @@ export class InFlight {
     this.#slots.set(slotKey(slot.place), slot)
   }
 
-  /** Errors: STAGE_FAILED for a record that was not delivered, or was finished before, or for none at all. */
+  /**
+   * What was delivered of these partitions is somebody else's now: finishing it is ignored. Errors:
+   * PARTITION_LOST when a batch was finished that it is only a part of, since the rest of that batch is neither
+   * done nor to be had again but from the committed positions.
+   */
+  abandon(partitions: readonly number[]): void {
+    const torn = new Set<Item>()
+    for (const partition of partitions) {
+      for (const slot of this.#lanes.get(partition)?.slots ?? []) {
+        const key = slotKey(slot.place)
+        this.#slots.delete(key)
+        if (slot.item) torn.add(slot.item)
+        else this.#abandoned.set(key, (this.#abandoned.get(key) ?? 0) + 1)
+      }
+      this.#lanes.delete(partition)
+    }
+    for (const { slots } of torn) {
+      if (slots.some(({ place }) => !partitions.includes(place.partition))) throw lost(slots[0]!.place)
+    }
+  }
+
+  /**
+   * Errors: STAGE_FAILED for a record that was not delivered, or was finished before, or for none at all;
+   * PARTITION_LOST for a batch of which a part was abandoned.
+   */
   finish(finished: Finished): void {
     const { consumed } = finished
     if (consumed.length === 0) throw new GraspError('STAGE_FAILED', 'a stage gave outputs for no record')
+    const abandoned = consumed.filter(place => this.#isAbandoned(place))
+    if (abandoned.length > 0) {
+      for (const place of abandoned) this.#forget(slotKey(place))
+      if (abandoned.length === consumed.length) return
+      throw lost(abandoned[0]!)
+    }
     const item: Item = { finished, slots: consumed.map(place => this.#slotOf(place)) }
     for (const slot of item.slots) {
       if (slot.item) throw misplaced(slot.place, 'twice')
@@ -90,12 +124,30 @@ export class InFlight {
     }
     if (positions.length === 0) return undefined
     const ordered = [...items].sort((a, b) => firstOf(a) - firstOf(b))
-    return { positions, finished: ordered.map(item => item.finished) }
+    return {
+      positions,
+      finished: ordered.map(item => item.finished),
+      firsts: ordered.map(item => firstSlot(item).place),
+    }
   }
 
   /** Delivered and not finished. */
   unfinished(): Place[] {
     return [...this.#slots.values()].filter(slot => !slot.item).map(slot => slot.place)
+  }
+
+  /** Not delivered again since; or delivered again and finished already. */
+  #isAbandoned(place: Place): boolean {
+    const key = slotKey(place)
+    if (!this.#abandoned.has(key)) return false
+    const slot = this.#slots.get(key)
+    return slot === undefined || slot.item !== undefined
+  }
+
+  #forget(key: string): void {
+    const count = this.#abandoned.get(key)! - 1
+    if (count === 0) this.#abandoned.delete(key)
+    else this.#abandoned.set(key, count)
   }
 
   #slotOf(place: Place): Slot {
@@ -130,7 +182,19 @@ export class InFlight {
 }
 
 function firstOf(item: Item): number {
-  return Math.min(...item.slots.map(slot => slot.sequence))
+  return firstSlot(item).sequence
+}
+
+function firstSlot({ slots }: Item): Slot {
+  return slots.reduce((first, slot) => (slot.sequence < first.sequence ? slot : first))
+}
+
+function lost({ topic, partition }: Place): GraspError {
+  return new GraspError(
+    'PARTITION_LOST',
+    `${topic}/${partition} went to another member of the group, in the middle of a batch over several partitions: ` +
+      'the stage starts again from the committed positions',
+  )
 }
 
 function misplaced({ topic, partition, offset }: Place, how: string): GraspError {

@@ -51,7 +51,10 @@ export class Appender {
         const all = batch.flatMap(each => each.prepared)
         const places = await sendAll(producer.sendBatch, all, this.#limits, this.#client.compression)
         let done = 0
-        for (const { prepared, resolve } of batch) resolve(places.slice(done, (done += prepared.length)))
+        for (const { prepared, resolve } of batch) {
+          resolve(places.slice(done, done + prepared.length))
+          done += prepared.length
+        }
       } catch (error) {
         // Its sequence numbers may no longer be those that the broker expects.
         this.#producer?.then(

@@ -69,6 +69,12 @@ export interface Broker {
   }): Promise<{ memberAssignment: Buffer }>
   heartbeat(request: { groupId: string; groupGenerationId: number; memberId: string }): Promise<unknown>
   leaveGroup(request: { groupId: string; memberId: string }): Promise<unknown>
+  offsetCommit(request: {
+    groupId: string
+    groupGenerationId: number
+    memberId: string
+    topics: readonly TopicRequest<{ partition: number; offset: string }>[]
+  }): Promise<unknown>
   offsetFetch(request: { groupId: string; topics: readonly TopicRequest<{ partition: number }>[] }): Promise<{
     responses: readonly TopicRequest<{ partition: number; offset: string; metadata: string | null }>[]
   }>

@@ -91,6 +91,21 @@ export class ClusterLog {
     }
   }
 
+  /** Sets the positions of a group that has no members. */
+  async storePositions(group: string, topic: Topic, offsets: readonly number[]): Promise<void> {
+    const groupId = this.names.group(group)
+    const partitions = offsets.map((offset, partition) => ({ partition, offset: String(offset) }))
+    await retrying(this.cluster, async () => {
+      const coordinator = await this.cluster.findGroupCoordinator({ groupId })
+      await coordinator.offsetCommit({
+        groupId,
+        groupGenerationId: -1,
+        memberId: '',
+        topics: [{ topic: this.names.topic(topic), partitions }],
+      })
+    })
+  }
+
   /** Where the topic is sealed, if it is: nothing was written since but markers of transactions. */
   async sealedEnds(topic: Topic): Promise<readonly number[] | undefined> {
     const seal = this.meta.seal(topic)

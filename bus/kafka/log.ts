@@ -175,7 +175,7 @@ class KafkaLog implements Log {
   }
 
   async seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void> {
-    const groupId = this.#log.names.group(group)
+    this.#log.names.group(group)
     await this.#write(async () => {
       const partitions = this.#log.partitions(topic)
       if (offsets.length !== partitions) {
@@ -194,8 +194,7 @@ class KafkaLog implements Log {
       // What is made again of the same records is no repetition.
       const round = this.#log.meta.round(group, topic) + 1
       await this.#writeMeta([[roundKey(group, topic), JSON.stringify(round)]])
-      const entries = offsets.map((offset, partition) => ({ partition, offset: String(offset) }))
-      await this.#admin.setOffsets({ groupId, topic: this.#log.names.topic(topic), partitions: entries })
+      await this.#log.storePositions(group, topic, offsets)
       for (const [p, offset] of offsets.entries()) this.#log.setPosition(group, topic, p, offset)
     })
   }
@@ -390,7 +389,7 @@ class KafkaLog implements Log {
 
   async #workers(group: string): Promise<string[]> {
     const { groups } = await this.#admin.describeGroups([this.#log.names.group(group)])
-    return groups.flatMap(({ members }) => members.map(({ memberMetadata }) => workerOf(memberMetadata)))
+    return groups.flatMap(({ members }) => members.map(workerOf))
   }
 
   /** Errors: RECORD_INVALID for a record that its topic does not take, or that is too large. */

@@ -1,6 +1,6 @@
 /** One member of a consumer group: joining, being heard of, leaving. */
 import { hostname } from 'node:os'
-import { AssignerProtocol } from 'kafkajs'
+import { AssignerProtocol, type MemberDescription } from 'kafkajs'
 import { assignPartitions } from './assign.ts'
 import type { Broker, Cluster, GroupMember } from './client.ts'
 import { rootOf, typeOf } from './faults.ts'
@@ -166,8 +166,9 @@ function assignment(members: readonly GroupMember[]): { memberId: string; member
   })
 }
 
-/** What a member says of itself, of the description of its group. */
-export function workerOf(metadata: Buffer): string {
-  const { userData } = MemberMetadata.decode(metadata)!
+/** A member in words: what it says of itself, where the group is not just being shared out anew. */
+export function workerOf({ memberId, clientHost, memberMetadata }: MemberDescription): string {
+  if (memberMetadata.length === 0) return `member ${memberId} at ${clientHost.replace(/^\//, '')}`
+  const { userData } = MemberMetadata.decode(memberMetadata)!
   return (JSON.parse(userData.toString()) as Tale).worker
 }

@@ -411,7 +411,7 @@ export class Reader<T extends Topic = Topic> {
       this.#lanes.delete(p)
       this.#credits.settle(p, Number.POSITIVE_INFINITY)
     }
-    if (!this.#ended) this.#options.onLost?.(partitions)
+    if (!this.#leaving) this.#options.onLost?.(partitions)
   }
 
   async #depart(): Promise<void> {

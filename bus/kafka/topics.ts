@@ -4,7 +4,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { TOPICS, type Topic } from '../../schemas/types.ts'
 import { typeOf } from './faults.ts'
 import type { Names } from './names.ts'
-import { delay } from './retrying.ts'
+import { delay, isPassing } from './retrying.ts'
 
 export interface TopicSettings {
   readonly partitions: Partial<Record<Topic, number>>
@@ -19,6 +19,8 @@ interface Wanted {
   readonly partitions: number | undefined
   readonly config: Readonly<Record<string, string>>
 }
+
+const APPEAR_MS = 20_000
 
 /** Only the newest record of each key is needed. */
 const COMPACTED: ReadonlySet<Topic> = new Set(['policies'])
@@ -69,7 +71,7 @@ function wantedTopics(names: Names, { partitions, maxMessageBytes }: TopicSettin
 async function make(admin: Admin, missing: readonly Wanted[], replication: number): Promise<void> {
   try {
     await admin.createTopics({
-      waitForLeaders: true,
+      waitForLeaders: false,
       topics: missing.map(({ name, partitions, config }) => ({
         topic: name,
         numPartitions: partitions ?? 1,
@@ -80,12 +82,6 @@ async function make(admin: Admin, missing: readonly Wanted[], replication: numbe
   } catch (error) {
     // Another process was quicker.
     if (!namesExisting(error)) throw error
-    for (let attempt = 0; attempt < 50; attempt++) {
-      const existing = new Set(await admin.listTopics())
-      if (missing.every(({ name }) => existing.has(name))) return
-      await delay(100)
-    }
-    throw error
   }
 }
 
@@ -94,9 +90,19 @@ function namesExisting(error: unknown): boolean {
   return [error, ...errors].some(each => typeOf(each) === 'TOPIC_ALREADY_EXISTS')
 }
 
+/** Waits until all brokers know the topics that were just made. */
 async function partitionsOf(admin: Admin, topics: string[]): Promise<Map<string, number>> {
-  const metadata = await admin.fetchTopicMetadata({ topics })
-  return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]))
+  const deadline = Date.now() + APPEAR_MS
+  for (;;) {
+    try {
+      const metadata = await admin.fetchTopicMetadata({ topics })
+      const led = metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+      if (led) return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]))
+    } catch (error) {
+      if (!isPassing(error) || Date.now() > deadline) throw error
+    }
+    await delay(50)
+  }
 }
 
 async function check(
