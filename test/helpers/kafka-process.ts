@@ -29,18 +29,29 @@ export interface KafkaProcessOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** The client listener's security protocol; PLAINTEXT unless told. */
   readonly protocol?: 'PLAINTEXT' | 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'
+  /** Further listeners for clients: name (in capitals) → security protocol. */
+  readonly listeners?: Readonly<Record<string, 'SSL' | 'SASL_PLAINTEXT' | 'SASL_SSL'>>
   /** Further arguments of the storage tool (SCRAM users). */
   readonly format?: readonly string[]
 }
 
 export class KafkaProcess {
   readonly brokers: readonly string[]
+  /** Of the further listeners, by name. */
+  readonly addresses: Readonly<Record<string, string>>
   readonly #folder: string
   readonly #jars: string
   readonly #protocol: string
   #child: ChildProcess | undefined
 
-  private constructor(folder: string, jars: string, port: number, protocol: string) {
+  private constructor(
+    folder: string,
+    jars: string,
+    port: number,
+    protocol: string,
+    addresses: Readonly<Record<string, string>>,
+  ) {
+    this.addresses = addresses
     this.#folder = folder
     this.#jars = jars
     this.#protocol = protocol
@@ -48,11 +59,19 @@ export class KafkaProcess {
   }
 
   static async create(options: KafkaProcessOptions = {}): Promise<KafkaProcess> {
-    const { settings = {}, protocol = 'PLAINTEXT', format = [] } = options
+    const { settings = {}, protocol = 'PLAINTEXT', listeners = {}, format = [] } = options
     const jars = await kafkaJars()
     const folder = await mkdtemp(join(tmpdir(), 'grasp-kafka-'))
-    const [port, controller] = await freePorts(2)
+    const [port, controller, ...more] = await freePorts(2 + Object.keys(listeners).length)
+    const addresses = Object.fromEntries(
+      Object.keys(listeners).map((name, i) => [name, `127.0.0.1:${more[i]}`]),
+    )
     const properties = { ...serverSettings(folder, port!, controller!, protocol), ...settings }
+    for (const [name, address] of Object.entries(addresses)) {
+      properties.listeners += `,${name}://${address}`
+      properties['advertised.listeners'] += `,${name}://${address}`
+      properties['listener.security.protocol.map'] += `,${name}:${listeners[name]}`
+    }
     const lines = Object.entries(properties).map(([name, value]) => `${name}=${value}\n`)
     await writeFile(join(folder, 'server.properties'), lines.join(''))
     await writeFile(join(folder, 'log4j2.yaml'), LOG4J)
@@ -61,7 +80,7 @@ export class KafkaProcess {
     const id = stdout.trim().split('\n').at(-1)!
     const formatting = ['format', '-t', id, '-c', join(folder, 'server.properties'), ...format]
     await run('java', [...tool, ...formatting], { env: quiet(folder) })
-    return new KafkaProcess(folder, jars, port!, protocol)
+    return new KafkaProcess(folder, jars, port!, protocol, addresses)
   }
 
   get pid(): number | undefined {
