@@ -72,6 +72,12 @@ export class ClusterLog {
     }
   }
 
+  /** Where the partitions begin: past what their retention took away. */
+  async beginnings(topic: Topic): Promise<Map<number, number>> {
+    const name = this.names.topic(topic)
+    return retrying(this.cluster, () => listOffsets(this.cluster, name, this.indices(topic), 'beginning'))
+  }
+
   setPosition(group: string, topic: Topic, partition: number, offset: number): void {
     const until = Date.now() + MARKER_MS
     this.#positions.set(`${partition}/${topic}/${group}`, { offset, until })

@@ -31,7 +31,11 @@ function advice(cause: unknown): string {
     return `no trusted TLS connection (${text}); check log.tls`
   }
   if (type.endsWith('AUTHORIZATION_FAILED')) return `not allowed (${text}); give this user the permission`
-  if (/ECONNREFUSED|ENOTFOUND|ETIMEDOUT|EHOSTUNREACH|EAI_AGAIN|timeout|closed connection/i.test(text)) {
+  // What a broker does when somebody speaks without TLS to TLS, or without logging in.
+  if (/closed connection/i.test(text)) {
+    return `the broker hung up (${text}); check log.brokers, log.tls and log.sasl, and that Kafka runs`
+  }
+  if (/ECONNREFUSED|ENOTFOUND|ETIMEDOUT|EHOSTUNREACH|EAI_AGAIN|timeout/i.test(text)) {
     return `no broker answers there (${text}); check log.brokers, and that Kafka runs`
   }
   return text

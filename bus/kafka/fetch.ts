@@ -56,14 +56,17 @@ export async function fetchPartitions(
 /** Everything below is decided, or just written. */
 export type EndKind = 'stable' | 'written'
 
-/** The ends (`at` a kind), or the first offsets from a time on (-1: none). */
+const EARLIEST = -2
+const LATEST = -1
+
+/** The ends or beginnings (`at` a kind), or the first offsets from a time on (-1: none). */
 export async function listOffsets(
   cluster: Cluster,
   topic: string,
   partitions: Iterable<number>,
-  at: EndKind | { readonly time: number },
+  at: EndKind | 'beginning' | { readonly time: number },
 ): Promise<Map<number, number>> {
-  const timestamp = typeof at === 'string' ? -1 : at.time
+  const timestamp = typeof at !== 'string' ? at.time : at === 'beginning' ? EARLIEST : LATEST
   const answers = await Promise.all(
     [...byLeader(cluster, topic, partitions)].map(async ([nodeId, own]) => {
       const broker = await cluster.findBroker({ nodeId })

@@ -50,7 +50,7 @@ const REQUEST_BYTES = 32 << 20
  * LOG_MISMATCH (topics with other settings), CONFIG_INVALID (names that cannot be).
  */
 export async function openKafkaLog(options: KafkaLogOptions): Promise<Log> {
-  const { prefix = 'grasp', run, partitions = {}, replication = 1, readOnly = false } = options
+  const { prefix = 'grasp', run, partitions = {}, replication = -1, readOnly = false } = options
   const { maxMessageBytes = MAX_MESSAGE_BYTES, create = !readOnly } = options
   const names = new Names(prefix, run)
   const client = new Client(options)
@@ -59,7 +59,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<Log> {
   const admin = client.kafka.admin()
   try {
     await Promise.all([cluster.connect(), admin.connect()])
-    const settings = { partitions, replication, maxMessageBytes }
+    const settings = { partitions, replication, maxMessageBytes, retentionHours: options.retentionHours }
     const counts = await ensureTopics(admin, names, settings, { create: create && !readOnly })
     await cluster.addMultipleTargetTopics([...TOPICS.map(topic => names.topic(topic)), names.meta])
     const meta = new Meta(cluster, names.meta)

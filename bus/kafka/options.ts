@@ -14,10 +14,12 @@ export interface KafkaLogOptions {
   readonly clientId?: string
   /** How many partitions a topic has: 1 unless told. */
   readonly partitions?: Partial<Record<Topic, number>>
-  /** Copies of each partition; 1 unless told. */
+  /** Copies of each partition; as the brokers have it (-1) unless told. */
   readonly replication?: number
   /** The largest record, encoded; 8 MiB unless told. */
   readonly maxMessageBytes?: number
+  /** How long records are kept; for ever unless told. Compacted topics keep the newest of each key for ever. */
+  readonly retentionHours?: number
   readonly ssl?: KafkaConfig['ssl']
   readonly sasl?: SASLOptions
   readonly compression?: Compression

@@ -396,13 +396,16 @@ export class Reader<T extends Topic = Topic> {
         transactions.fence(log.cluster, log.names.transactionalId(this.group, this.topic, p)),
       ),
     )
-    const positions = await log.positions(this.group, this.topic)
-    for (const p of partitions) this.#lanes.set(p, this.#laneAt(p, positions[p]!))
+    const [positions, beginnings] = await Promise.all([
+      log.positions(this.group, this.topic),
+      log.beginnings(this.topic),
+    ])
+    for (const p of partitions) this.#lanes.set(p, this.#laneAt(p, positions[p]!, beginnings.get(p)!))
   }
 
-  #laneAt(partition: number, { offset, seen }: CommittedPosition): Lane {
-    const start = this.#options.from?.get(partition)
-    return start === undefined ? new Lane(offset, seen) : new Lane(start, start === offset ? seen : {})
+  #laneAt(partition: number, { offset, seen }: CommittedPosition, beginning: number): Lane {
+    const start = this.#options.from?.get(partition) ?? offset
+    return new Lane(Math.max(start, beginning), start === offset ? seen : {})
   }
 
   #lose(partitions: readonly number[]): void {

@@ -75,7 +75,8 @@ async function startsOf(
   from: ScanStart | undefined,
 ): Promise<Map<number, number>> {
   if (from === undefined || 'offset' in from) {
-    return new Map(partitions.map(p => [p, Math.max(0, from?.offset ?? 0)]))
+    const beginnings = await log.beginnings(topic)
+    return new Map(partitions.map(p => [p, Math.max(beginnings.get(p) ?? 0, from?.offset ?? 0)]))
   }
   const name = log.names.topic(topic)
   const found = await retrying(log.cluster, () => listOffsets(log.cluster, name, partitions, from))

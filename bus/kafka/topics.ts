@@ -10,6 +10,7 @@ export interface TopicSettings {
   readonly partitions: Partial<Record<Topic, number>>
   readonly replication: number
   readonly maxMessageBytes: number
+  readonly retentionHours: number | undefined
 }
 
 interface Wanted {
@@ -56,16 +57,19 @@ export async function ensureTopics(
   return new Map(TOPICS.map(topic => [topic, partitions.get(names.topic(topic))!]))
 }
 
-function wantedTopics(names: Names, { partitions, maxMessageBytes }: TopicSettings): Wanted[] {
-  const size = { 'max.message.bytes': String(maxMessageBytes), 'retention.ms': '-1' }
+function wantedTopics(names: Names, settings: TopicSettings): Wanted[] {
+  const { partitions, maxMessageBytes, retentionHours } = settings
+  const size = { 'max.message.bytes': String(maxMessageBytes) }
+  const compacted = { ...size, 'cleanup.policy': 'compact' }
+  const retention = String(retentionHours === undefined ? -1 : retentionHours * 3_600_000)
+  const kept = { ...size, 'cleanup.policy': 'delete', 'retention.ms': retention, 'retention.bytes': '-1' }
   const topics = TOPICS.map(topic => ({
     name: names.topic(topic),
     label: topic,
     partitions: partitions[topic],
-    config: { ...size, 'cleanup.policy': COMPACTED.has(topic) ? 'compact' : 'delete' },
+    config: COMPACTED.has(topic) ? compacted : kept,
   }))
-  const config = { ...size, 'cleanup.policy': 'compact' }
-  return [...topics, { name: names.meta, label: 'meta', partitions: 1, config }]
+  return [...topics, { name: names.meta, label: 'meta', partitions: 1, config: compacted }]
 }
 
 async function make(admin: Admin, missing: readonly Wanted[], replication: number): Promise<void> {
