@@ -27,8 +27,11 @@ export async function recorded(
 /** Records in a topic; with a group, only those that it has consumed. */
 export async function countRecords(log: Log, topic: Topic, group?: string): Promise<number> {
   const info = (await log.topics()).find(entry => entry.topic === topic)
-  const offsets = group === undefined ? (info?.ends ?? []) : await log.committed(topic, group)
-  return offsets.reduce((sum, offset) => sum + offset, 0)
+  const limits = group === undefined ? (info?.ends ?? []) : await log.committed(topic, group)
+  if (log.contiguous) return limits.reduce((sum, offset) => sum + offset, 0)
+  let count = 0
+  for await (const { partition, offset } of log.scan(topic)) if (offset < limits[partition]!) count += 1
+  return count
 }
 
 /** Instances that were kept, further epochs not counted. */

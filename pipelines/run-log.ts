@@ -6,14 +6,25 @@ import { TOPICS } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
 import { configIdentity, differences, type Identity } from './config/identity.ts'
 
-export function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
-  const { path, partitions } = config.log
+export async function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
+  const { kind, path, partitions } = config.log
+  if (kind === 'kafka') {
+    // The client is loaded by those who need it.
+    const { kafkaSettings } = await import('./kafka-settings.ts')
+    const { openKafkaLog } = await import('../bus/kafka/log.ts')
+    return openKafkaLog({ ...(await kafkaSettings(config)), ...options })
+  }
   return openLmdbLog({
     path,
     run: config.run,
     partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
     ...options,
   })
+}
+
+/** Where the log is, for messages. */
+export function logPlace({ log, run }: Config): string {
+  return log.kind === 'kafka' ? `${log.brokers?.join(', ')} (run ${run})` : log.path
 }
 
 /** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
@@ -46,7 +57,7 @@ async function claimLog(log: Log, config: Config, identity: Identity): Promise<v
   }
   throw new GraspError(
     'LOG_MISMATCH',
-    `the log in ${config.log.path} was written by another configuration (${changed.join('; ')}); ` +
+    `the log in ${logPlace(config)} was written by another configuration (${changed.join('; ')}); ` +
       'use the old settings to go on with it, or start another run with --set run=NAME',
   )
 }

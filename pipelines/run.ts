@@ -50,7 +50,8 @@ export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunR
   progress({ kind: 'phase', name: 'evaluating' })
   const policy = await trainer.finish()
   await measure(context, policy.version, 'grasp')
-  return summarise(context, policy, (performance.now() - began) / 1000)
+  // Awaited here: the log is closed on return.
+  return await summarise(context, policy, (performance.now() - began) / 1000)
 }
 
 /**
