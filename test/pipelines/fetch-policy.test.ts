@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { openLocalEngine } from '../../engine/local-engine.ts'
+import { fetchPolicy } from '../../pipelines/fetch-policy.ts'
+import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
+
+let model: TinyModel
+let cache: string
+let server: Server
+let url: string
+before(async () => {
+  model = await makeTinyModel({ seed: 2 })
+  cache = await mkdtemp(join(tmpdir(), 'grasp-fetched-'))
+  server = createServer(async (request, response) => {
+    if (!request.url!.startsWith('/policy/')) return response.writeHead(404).end()
+    response.end(await readFile(join(model.path, basename(request.url!))))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+after(async () => {
+  server.close()
+  await model.remove()
+  await rm(cache, { recursive: true, force: true })
+})
+
+test('a path is taken as it is', async () => {
+  assert.equal(await fetchPolicy('/somewhere/v000003', cache, 3), '/somewhere/v000003')
+})
+
+test('a URL is fetched, and the engine takes it only with the right hash', async () => {
+  const folder = await fetchPolicy(`${url}/policy/`, cache, 3)
+  const base = await makeTinyModel({ seed: 1 })
+  const options = {
+    device: 'cpu',
+    threads: 1,
+    keepPolicies: 0,
+    tokensPerPass: 512,
+    sequencesPerPass: 8,
+  } as const
+  const published = await openLocalEngine({ path: model.path, ...options })
+  const engine = await openLocalEngine({ path: base.path, ...options })
+  try {
+    const hash = await published.weightsHash('teacher')
+    await assert.rejects(engine.loadPolicy(3, folder, '0'.repeat(64)), {
+      code: 'CHECKPOINT_INVALID',
+      message: /weights hash/,
+    })
+    await engine.loadPolicy(3, folder, hash)
+    assert.equal(await engine.weightsHash(3), hash)
+    assert.equal(await engine.policyVersion(), 3)
+    assert.notEqual(await engine.weightsHash('teacher'), hash, 'the teacher is not touched')
+  } finally {
+    await engine.close()
+    await published.close()
+    await base.remove()
+  }
+})
+
+test('a URL that does not serve the policy is an error that names it', async () => {
+  await assert.rejects(fetchPolicy(`${url}/elsewhere`, cache, 4), {
+    code: 'CHECKPOINT_INVALID',
+    message: /policy 4 cannot be fetched from http.*404.*output\.url/,
+  })
+})
