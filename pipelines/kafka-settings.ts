@@ -26,11 +26,11 @@ export async function kafkaSettings(config: Config, env = process.env): Promise<
     prefix,
     clientId,
     partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
-    // -1 leaves it to the brokers.
-    replication: log.replication ?? -1,
     maxMessageBytes,
     compression,
     timeouts: { request: log.requestTimeoutMs, connect: log.connectionTimeoutMs },
+    ...(log.replication !== undefined && { replication: log.replication }),
+    ...(log.retentionHours !== undefined && { retentionHours: log.retentionHours }),
     ...(ssl && { ssl }),
     ...(sasl && { sasl }),
     ...(registry && { codec: createRegistryCodec({ registry, topicName: topic => names.topic(topic) }) }),

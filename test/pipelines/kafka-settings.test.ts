@@ -39,19 +39,30 @@ describe('the settings of the Kafka adapter', () => {
   }
 
   test('are those of the configuration', async () => {
-    const { partitions, ...rest } = await settings(['log.partitions=3', 'log.replication=2', 'log.prefix=p'])
+    const { partitions, ...rest } = await settings([
+      'log.partitions=3',
+      'log.replication=2',
+      'log.retentionHours=5',
+      'log.prefix=p',
+    ])
     assert.deepEqual(rest, {
       brokers: ['127.0.0.1:1', '[::1]:2'],
       run: 'lab',
       prefix: 'p',
       clientId: 'grasp',
       replication: 2,
+      retentionHours: 5,
       maxMessageBytes: 8 << 20,
       compression: 'none',
       timeouts: { request: 30_000, connect: 5_000 },
     })
     assert.equal(partitions?.questions, 3)
     assert.equal(partitions?.deadletters, 3)
+  })
+
+  test('what is not set is left to the brokers', async () => {
+    const given = await settings()
+    assert.ok(!('replication' in given) && !('retentionHours' in given) && !('codec' in given))
   })
 
   test('a password comes from the environment or a file, a line end after it left out', async () => {
