@@ -1,6 +1,7 @@
 /**
- * The engine in this process. Its calls run one after the other; while onnxruntime works, the JavaScript thread
- * is blocked, so a pipeline keeps its engine in another process (process/proxy.ts).
+ * The engine in this process. Its calls run one after the other, but for those that touch no weights: they are
+ * answered between two passes of the one that runs. While onnxruntime works, the JavaScript thread is blocked, so
+ * a pipeline keeps its engine in another process (process/proxy.ts).
  */
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { checkIds } from './check-ids.ts'
@@ -76,7 +77,7 @@ class LocalEngine implements Engine {
   }
 
   info(): Promise<ModelInfo> {
-    return this.#enqueue(async () => {
+    return this.#atOnce(() => {
       const { config, weights } = this.#model
       return {
         architecture: config.architecture,
@@ -267,8 +268,17 @@ class LocalEngine implements Engine {
     checkIds(what, ids, this.#model.config.vocabularySize)
   }
 
+  async #atOnce<T>(task: () => T): Promise<T> {
+    if (this.#closing) throw closed()
+    return task()
+  }
+
   #enqueue<T>(task: () => Promise<T>): Promise<T> {
-    if (this.#closing) return Promise.reject(new GraspError('ENGINE_FAILED', 'the engine is closed'))
+    if (this.#closing) return Promise.reject(closed())
     return this.#queue.run(task)
   }
+}
+
+function closed(): GraspError {
+  return new GraspError('ENGINE_FAILED', 'the engine is closed')
 }

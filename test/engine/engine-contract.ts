@@ -354,6 +354,32 @@ export function engineContract(name: string, open: Open): void {
       assert.equal(results[6], 2)
     })
 
+    it('encodes and decodes while it generates', async () => {
+      const done: string[] = []
+      const prompts = items.map(({ studentPrompt }, i) => ({ key: `item ${i}`, ids: studentPrompt }))
+      await Promise.all([
+        engine.generate(0, prompts, SAMPLING).then(() => done.push('generate')),
+        engine.encodeChat([{ role: 'user', content: 'the hen' }]).then(() => done.push('encodeChat')),
+        engine.decode(Int32Array.of(5)).then(() => done.push('decode')),
+      ])
+      assert.equal(done.at(-1), 'generate')
+    })
+
+    it('loads a policy that another engine made', async () => {
+      const path = join(folder, 'travelling')
+      const maker = await openModel()
+      const { weightsHash } = await step(maker, items)
+      await maker.exportPolicy(1, path, 'f32')
+      const worker = await openModel()
+      await assert.rejects(worker.loadPolicy(1, path, '0'.repeat(64)), {
+        code: 'CHECKPOINT_INVALID',
+        message: /0{64}/,
+      })
+      await worker.loadPolicy(1, path, weightsHash)
+      assert.equal(await worker.weightsHash(1), weightsHash)
+      assert.equal(await worker.policyVersion(), 1)
+    })
+
     it('names what is wrong with its input', async () => {
       const options = { policyVersion: 0, encoding: 'topk', dtype: 'f32' } as const
       const [item] = items
