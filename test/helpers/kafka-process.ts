@@ -98,7 +98,7 @@ export class KafkaProcess {
     child.stdout!.pipe(log)
     child.stderr!.pipe(log)
     for (let attempt = 0; !(await this.#answers()); attempt++) {
-      if (child.exitCode === null && attempt < 300) continue
+      if (child.exitCode === null && attempt < 1200) continue
       const said = await readFile(join(this.#folder, 'broker.log'), 'utf8')
       throw new Error(`the Kafka broker did not start: ${said.slice(-2000)}`)
     }
