@@ -141,7 +141,7 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
             letters,
             'replay [ids...]',
             'publish their records again, for the stages to process',
-            async () => (await letterCommands()).replayLetters,
+            async () => (await import('./commands/deadletters-replay.ts')).replayLetters,
           ),
         ),
       ),

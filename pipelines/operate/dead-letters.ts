@@ -39,14 +39,21 @@ export function parseLetterId(text: string): LetterId {
 
 export const letterName = ({ partition, offset }: LetterId) => `deadletters/${partition}/${offset}`
 
-/** Oldest first. What cannot be decoded is no letter that anybody could act on, and is left out. */
-export async function* deadLetters(log: Log, filter: LetterFilter = {}): AsyncGenerator<Letter> {
+/** Oldest first. What cannot be decoded is no letter that anybody could act on: `unreadable` is told. */
+export async function* deadLetters(
+  log: Log,
+  filter: LetterFilter = {},
+  unreadable: (record: Delivery) => void = () => {},
+): AsyncGenerator<Letter> {
   const notes = new ReplayNotes(log)
   const { stage, code, topic, since } = filter
   const from = since === undefined ? { offset: 0 } : { time: since }
   for await (const record of log.scan('deadletters', { from })) {
     const { value } = record
-    if (value === undefined) continue
+    if (value === undefined) {
+      unreadable(record)
+      continue
+    }
     if (stage !== undefined && value.stage !== stage) continue
     if (code !== undefined && value.code !== code) continue
     if (topic !== undefined && value.topic !== topic) continue

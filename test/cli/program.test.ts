@@ -17,6 +17,9 @@ describe('grasp', { concurrency: 2 }, () => {
       'eval',
       'answer',
       'topics',
+      'lag',
+      'reset',
+      'deadletters',
       'describe',
       'export',
       'doctor',
@@ -62,7 +65,8 @@ describe('grasp', { concurrency: 2 }, () => {
         ['topics', 'tail', 'question'],
         /^error CONFIG_INVALID: there is no topic 'question'; did you mean questions\?/,
       ],
-      [['run', 'extra'], /^error USAGE: too many arguments for 'run'/],
+      [['run', 'extra'], /^error CONFIG_INVALID: there is no stage "extra"; expected one of ingest/],
+      [['lag', 'extra'], /^error USAGE: too many arguments for 'lag'/],
     ]
     for (const [args, message] of cases) {
       const { code, stdout, stderr } = await grasp(args, anywhere)

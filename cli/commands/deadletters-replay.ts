@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs'
+import type { Log } from '../../bus/port.ts'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import {
+  deadLetter,
+  deadLetters,
+  type Letter,
+  type LetterId,
+  letterName,
+  parseLetterId,
+} from '../../pipelines/operate/dead-letters.ts'
+import { openExistingLog } from '../../pipelines/operate/open.ts'
+import { applyReplay, planReplay, type Replayed, type ReplayPlan } from '../../pipelines/operate/replay.ts'
+import { confirm } from '../confirm.ts'
+import type { Session } from '../session.ts'
+import { table } from '../table.ts'
+import { type FilterOptions, filterOf } from './deadletters.ts'
+
+interface ReplayOptions extends FilterOptions {
+  readonly all?: boolean
+  readonly again?: boolean
+  readonly item?: string
+  readonly dryRun?: boolean
+  readonly yes?: boolean
+}
+
+export async function replayLetters(
+  session: Session,
+  options: ReplayOptions,
+  names: readonly string[],
+): Promise<void> {
+  const { all = false, again = false, dryRun = false, yes = false, item } = options
+  const filter = filterOf(options)
+  const filtered = Object.values(filter).some(value => value !== undefined)
+  const ids = [...new Map(names.map(parseLetterId).map(id => [letterName(id), id])).values()]
+  if (item !== undefined && ids.length !== 1)
+    throw new GraspError('CONFIG_INVALID', '--item puts one item right: name its dead letter')
+  if ([ids.length > 0, filtered || all].filter(Boolean).length !== 1) {
+    const message =
+      'name dead letters by their ids, or choose them with --stage, --code, --topic, --since or --all'
+    throw new GraspError('CONFIG_INVALID', message)
+  }
+  const config = await session.config()
+  const log = await openExistingLog(config)
+  try {
+    const chosen = ids.length > 0 ? await lettersAt(log, ids, item) : deadLetters(log, filter)
+    const plan = await planReplay(log, chosen, { again, maxPostBytes: config.data.maxPostBytes })
+    const text = describeReplay(plan)
+    let done: Replayed[] = []
+    if (!dryRun && plan.replays.length > 0) {
+      session.say(text.trimEnd())
+      // Whoever names them one by one has said what is meant.
+      if (!yes && ids.length === 0) await confirm('Publish them?')
+      done = await applyReplay(log, plan)
+    }
+    const applied = done.length > 0
+    session.result(
+      replayDocument(config.run, plan, applied, done),
+      applied ? replayedText(plan, done.length) : text,
+    )
+    if (ids.length > 0 && plan.refused.length > 0) session.fail()
+  } finally {
+    await log.close()
+  }
+}
+
+/** The letters of these ids; with `file`, the item of the one letter as that file has it. */
+async function lettersAt(log: Log, ids: readonly LetterId[], file?: string): Promise<Letter[]> {
+  const letters = await Promise.all(ids.map(id => deadLetter(log, id)))
+  if (file === undefined) return letters
+  return letters.map(letter => {
+    const { value } = letter
+    if (value.topic === '' && value.stage === 'ingest')
+      return { ...letter, value: { ...value, payload: read(file) } }
+    const message = `--item ${file}: ${letterName(letter)} is no item of a data file but a record of ${value.topic}`
+    throw new GraspError('CONFIG_INVALID', message)
+  })
+}
+
+function read(file: string): Uint8Array {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    throw new GraspError('DATA_INVALID', `--item ${file}: cannot be read: ${describeError(cause)}`, { cause })
+  }
+}
+
+function replayDocument(
+  run: string,
+  { replays, refused, reopens }: ReplayPlan,
+  applied: boolean,
+  done: readonly Replayed[],
+): object {
+  return {
+    ...{ run, applied },
+    replays: replays.map(({ letters, output }) => ({
+      deadletters: letters.map(letterName),
+      topic: output.topic,
+      key: output.key,
+      to: done.find(({ letter }) => letter === letters[0])?.to ?? null,
+    })),
+    refused: refused.map(({ letter, reason }) => ({ deadletter: letterName(letter), reason })),
+    reopens,
+  }
+}
+
+function describeReplay({ replays, refused, reopens }: ReplayPlan): string {
+  const lines: string[] = []
+  if (replays.length === 0 && refused.length === 0) lines.push('no dead letters are chosen\n')
+  if (replays.length > 0) {
+    const rows = replays.flatMap(({ letters, output }) =>
+      letters.map(letter => [letterName(letter), output.topic, output.key]),
+    )
+    lines.push(table([['dead letter', 'is published to', 'key'], ...rows]))
+  }
+  for (const note of new Set(replays.flatMap(replay => replay.note ?? []))) lines.push(`${note}\n`)
+  if (refused.length > 0) {
+    const rows = refused.map(({ letter, reason }) => [letterName(letter), reason])
+    lines.push(table([['dead letter', 'is not replayed, since'], ...rows]))
+  }
+  if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now, open again for this.\n`)
+  return lines.join('\n')
+}
+
+function replayedText({ reopens }: ReplayPlan, count: number): string {
+  const next = reopens.length > 0 ? '; the run is open again, and `grasp run` goes on with it' : ''
+  return `${count} dead letter${count === 1 ? '' : 's'} replayed${next}\n`
+}

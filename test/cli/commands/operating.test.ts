@@ -1,0 +1,3 @@
+import { describeOperating } from './operating-cases.ts'
+
+describeOperating('the embedded log', { settings: [] })
