@@ -30,11 +30,11 @@ export class CreditCounter {
     return this.#records < (this.limit.atLeast ?? 1)
   }
 
-  /** Takes credits for one record, or refuses and waits for a refill. */
-  take(bytes: number): boolean {
-    if (!this.open) return false
+  /** Takes credits for one record, or refuses and waits for a refill; one that is `needed` is not refused. */
+  take(bytes: number, needed = false): boolean {
+    if (!needed && !this.open) return false
     const fits = this.#records + 1 <= this.limit.records && this.#bytes + bytes <= this.limit.bytes
-    if (!fits && !this.#isNeeded) {
+    if (!fits && !needed && !this.#isNeeded) {
       this.#refilling = true
       return false
     }
@@ -54,25 +54,28 @@ export class CreditCounter {
 /** The records of one reader that are in flight, so that a committed position gives their credits back. */
 export class CreditLedger {
   readonly #counter: CreditCounter
+  readonly #each: number
   /** By partition, in the order of offsets. */
   readonly #held = new Map<number, { offset: number; bytes: number }[]>()
 
   constructor(limit: Credits) {
     this.#counter = new CreditCounter(limit)
+    this.#each = limit.atLeastEach ?? 0
   }
 
   get inFlight(): Credits {
     return this.#counter.inFlight
   }
 
-  /** False while nothing can be taken. */
+  /** False while nothing can be taken; true also where a partition may have something let through. */
   get open(): boolean {
-    return this.#counter.open
+    return this.#counter.open || this.#each > 0
   }
 
   take(place: Pick<Place, 'partition' | 'offset'>, bytes: number): boolean {
-    if (!this.#counter.take(bytes)) return false
     const held = this.#held.get(place.partition)
+    const isNeeded = (held?.length ?? 0) < this.#each
+    if (!this.#counter.take(bytes, isNeeded)) return false
     if (held) held.push({ offset: place.offset, bytes })
     else this.#held.set(place.partition, [{ offset: place.offset, bytes }])
     return true

@@ -59,6 +59,11 @@ export interface Credits {
   readonly bytes: number
   /** As many records are always let through, however large: what a stage gathers before it finishes any. 1 unless told. */
   readonly atLeast?: number
+  /**
+   * As many records of each partition are always let through: for a stage that finishes the partitions' records in an
+   * order of its own, and would otherwise wait for one that the credits of later ones keep out. 0 unless told.
+   */
+  readonly atLeastEach?: number
 }
 
 export interface ReadOptions {

@@ -21,25 +21,31 @@ export interface WholeBatch<T extends BatchTopic> {
  */
 export class BatchAssembly<T extends BatchTopic> {
   readonly #open = new Map<number, LogRecord<T>[]>()
-  #undecodable: Undecodable<T>[] = []
+  /** By partition: a batch's records share one. */
+  readonly #undecodable = new Map<number, Undecodable<T>[]>()
 
   /** The batch that this delivery completes, if any. */
   add(delivery: Delivery<T>): WholeBatch<T> | undefined {
     if (delivery.error !== undefined) {
-      this.#undecodable.push(delivery)
+      this.#undecodable.set(delivery.partition, [...this.#lostIn(delivery.partition), delivery])
     } else {
       const { number } = batchOf(delivery)
       this.#open.set(number, [...(this.#open.get(number) ?? []), delivery])
     }
     for (const [number, members] of this.#open) {
       const { size } = batchOf(members[0]!)
-      if (members.length + this.#undecodable.length < size) continue
+      const lost = this.#lostIn(members[0]!.partition)
+      if (members.length + lost.length < size) continue
       this.#open.delete(number)
-      const undecodable = this.#undecodable.splice(0, size - members.length)
+      const undecodable = lost.splice(0, size - members.length)
       members.sort((a, b) => batchOf(a).index - batchOf(b).index)
       return { number, size, members, undecodable }
     }
     return undefined
+  }
+
+  #lostIn(partition: number): Undecodable<T>[] {
+    return this.#undecodable.get(partition) ?? []
   }
 }
 

@@ -1,4 +1,4 @@
-import { concatMap, type OperatorFunction } from 'rxjs'
+import { concatMap, filter, map, mergeMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
 import { type Delivery, type Output, output } from '../bus/port.ts'
 import type { Engine, Generation, ModelInfo, SamplingOptions } from '../engine/port.ts'
@@ -28,24 +28,26 @@ export function rollout(options: RolloutOptions): OperatorFunction<Delivery<'ins
   const assembly = new BatchAssembly<'instances'>()
   return source =>
     source.pipe(
-      concatMap(async delivery => {
-        const batch = assembly.add(delivery)
-        return batch === undefined ? [] : [await sampleBatch(batch, options)]
+      map(delivery => assembly.add(delivery)),
+      filter(batch => batch !== undefined),
+      // Side by side: partitions mix the order of batches, and an earlier one may come while a later one waits.
+      mergeMap(async batch => {
+        const policyVersion = Math.max(0, batch.number - options.lag)
+        await options.policies.reached(policyVersion)
+        return { batch, policyVersion }
       }),
-      concatMap(finished => finished),
+      concatMap(({ batch, policyVersion }) => sampleBatch(batch, policyVersion, options)),
     )
 }
 
 async function sampleBatch(
   { number, size, members, undecodable }: WholeBatch<'instances'>,
-  options: RolloutOptions,
+  policyVersion: number,
+  { engine, info, prompt, sampling }: RolloutOptions,
 ): Promise<Finished> {
-  const { engine, info, prompt, sampling, lag, policies } = options
   const { done, failed } = await partitionFailures(members, ({ value: { context } }) =>
     promptPair({ engine, info, prompt, context, maxNewTokens: sampling.maxNewTokens }),
   )
-  const policyVersion = Math.max(0, number - lag)
-  await policies.reached(policyVersion)
   const responses = await engine.generate(
     policyVersion,
     done.map(({ item, result }) => ({

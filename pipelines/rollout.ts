@@ -8,7 +8,7 @@ export function rolloutStage(context: PolicyContext) {
   const sampling = samplingOptions(context, 'rollout')
   return runStage(context, 'rollout', 'instances', {
     work: flow => flow.deliveries$.pipe(rollout({ engine, info, prompt, sampling, lag, policies })),
-    atLeast: config.training.batch * (lag + 1),
+    atLeastEach: config.training.batch,
     seals: ['rollouts'],
   })
 }

@@ -10,6 +10,8 @@ import type { StageName } from './topology.ts'
 export interface StageOptions {
   /** Records that the operator gathers before it finishes any. */
   readonly atLeast?: number
+  /** Records of each partition that it must be able to gather. */
+  readonly atLeastEach?: number
   /** Start here instead of at the group's committed positions: offset by partition. */
   readonly from?: ReadonlyMap<number, number>
 }
@@ -19,9 +21,9 @@ export function openStage<T extends Topic>(
   { config, log }: StageContext,
   stage: StageName,
   topic: T,
-  { atLeast = 1, from }: StageOptions = {},
+  { atLeast = 1, atLeastEach = 0, from }: StageOptions = {},
 ): Flow<T> {
-  const credits = { ...config.credits, atLeast }
+  const credits = { ...config.credits, atLeast, atLeastEach }
   return openFlow(log, topic, { stage, group: stage, credits, until: 'sealed', ...(from && { from }) })
 }
 

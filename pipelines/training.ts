@@ -111,7 +111,11 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     return true
   }
 
-  const stage = openStage(context, 'training', 'slices', { from: new Map(restored.positions.entries()) })
+  const stage = openStage(context, 'training', 'slices', {
+    // A replay reads ahead; the batch whose turn it is may be in the partition that is read last.
+    atLeastEach: 1,
+    from: new Map(restored.positions.entries()),
+  })
   const { betas, epsilon, weightDecay, clip, learningRate, schedule, warmup, totalUpdates } = config.training
   const updates$ = stage.deliveries$.pipe(
     takeUntil(stop$),

@@ -35,6 +35,8 @@ export class Reader<T extends Topic> {
   readonly #stops: number[]
   readonly #released: Subscription | undefined
   #turn = 0
+  /** Whether there are records that credits keep out. */
+  #refused = false
   /** Of the record looked at last, encoded. */
   #size = 0
   #scheduled: NodeJS.Immediate | undefined
@@ -86,9 +88,12 @@ export class Reader<T extends Topic> {
     this.#released?.unsubscribe()
   }
 
-  /** Goes on when credits are back, unless it is records that are waited for. */
+  /** Goes on when credits are back, unless it is records alone that are waited for. */
   #resume(): void {
-    if (this.#credits.open && !this.#cancelSleep) this.#schedule()
+    if (!this.#credits.open || (this.#cancelSleep && !this.#refused)) return
+    this.#cancelSleep?.()
+    this.#cancelSleep = undefined
+    this.#schedule()
   }
 
   #schedule(): void {
@@ -110,26 +115,35 @@ export class Reader<T extends Topic> {
     const ends = store.ends(this.#topic)
     let bytes = 0
     for (let records = 0; records < BURST_RECORDS && bytes < BURST_BYTES; records++) {
-      const partition = this.#nextPartition(ends)
-      if (partition === undefined) {
-        if (this.#complete()) return
+      const size = this.#emitNext(ends)
+      if (this.#closed) return
+      if (size === undefined) {
+        if (!this.#refused && this.#complete()) return
+        if (this.#refused && !this.#credits.open) return
+        // Also where credits are out: a partition that has none in flight may get a record.
         this.#cancelSleep = wakeUp.sleep(() => {
           this.#cancelSleep = undefined
           this.#schedule()
         })
         return
       }
-      const size = this.#emit(partition)
-      if (size === undefined || this.#closed) return
       bytes += size
     }
     this.#schedule()
   }
 
-  #nextPartition(ends: readonly number[]): number | undefined {
+  /** Emits the next record that there are credits for and gives its size; undefined when there is none. */
+  #emitNext(ends: readonly number[]): number | undefined {
+    this.#refused = false
+    const first = this.#turn
     for (let i = 0; i < ends.length; i++) {
-      const partition = (this.#turn + i) % ends.length
-      if (this.#cursors[partition]! < Math.min(ends[partition]!, this.#stops[partition]!)) return partition
+      const partition = (first + i) % ends.length
+      if (this.#cursors[partition]! >= Math.min(ends[partition]!, this.#stops[partition]!)) continue
+      const size = this.#emit(partition)
+      if (size !== undefined) return size
+      this.#refused = true
+      // It is this partition's turn, unless others have a right of their own.
+      if (!this.#credits.open) return undefined
     }
     return undefined
   }

@@ -68,6 +68,22 @@ describe('credits', () => {
   })
 
   describe('in a ledger', () => {
+    it('let so many of each partition through, whatever the others hold', () => {
+      const ledger = new CreditLedger({ records: 2, bytes: 10, atLeastEach: 2 })
+      const take = (partition: number, offset: number) => ledger.take({ partition, offset }, 9)
+      assert.deepEqual(
+        [0, 1, 2].map(offset => take(0, offset)),
+        [true, true, false],
+      )
+      assert.ok(ledger.open, 'for the other partition')
+      assert.deepEqual(
+        [0, 1, 2].map(offset => take(1, offset)),
+        [true, true, false],
+      )
+      ledger.settle(0, 1)
+      assert.deepEqual([take(1, 2), take(0, 2), take(0, 3)], [false, true, false])
+    })
+
     const fill = () => {
       const ledger = new CreditLedger({ records: 100, bytes: 1e9 })
       for (const offset of [5, 6, 7]) ledger.take({ partition: 0, offset }, 10)

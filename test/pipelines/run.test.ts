@@ -145,6 +145,21 @@ test('two epochs train on every instance twice', async () => {
   assert.deepEqual(instances, { seen: 24, kept: 24 })
 })
 
+test('with several partitions and hardly a credit, every instance is trained on once an epoch', async () => {
+  await folder('partitions')
+  // Twelve batches over three partitions: the third begins with batch 10, which comes before batch 2 then.
+  const settings = ['log.partitions=3', 'training.epochs=2', 'credits.records=1', 'credits.bytes=1']
+  const result = await runToEnd(run, 'partitions', settings)
+  assert.equal(result.updates, 12)
+  const trained = (await readTopic('partitions', 'updates')).flatMap(({ instances }) => instances)
+  assert.deepEqual(
+    trained.sort(),
+    Array.from({ length: 24 }, (_, i) => [`t${i}`, `t${i}`])
+      .flat()
+      .sort(),
+  )
+})
+
 test('dense slices train like factored ones; top-k says how much it cuts off', async () => {
   const [factored] = await readTopic('undisturbed', 'updates')
   await folder('dense')
