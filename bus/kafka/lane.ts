@@ -10,6 +10,8 @@ export class Lane {
   position: number
   /** Past the last record that was handed out or dropped. */
   cursor: number
+  /** Everything below it is done, here or by whoever had the partition before. */
+  #done: number
   /** What was seen up to the cursor, and, by offset, what each record in flight added to it. */
   #seen: Seen
   readonly #marks: { readonly offset: number; readonly seen: Seen }[] = []
@@ -18,8 +20,13 @@ export class Lane {
   constructor(position: number, seen: Seen) {
     this.position = position
     this.cursor = position
+    this.#done = position
     this.#seen = seen
     this.#settled = seen
+  }
+
+  get done(): number {
+    return this.#done
   }
 
   fetched(records: readonly RawMessage[], next: number): void {
@@ -60,6 +67,7 @@ export class Lane {
   }
 
   settle(position: number): void {
+    this.#done = Math.max(this.#done, position)
     this.#settled = this.seenBelow(position)
     const first = this.#marks.findIndex(mark => mark.offset >= position)
     this.#marks.splice(0, first < 0 ? this.#marks.length : first)

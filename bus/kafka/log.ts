@@ -320,12 +320,15 @@ class KafkaLog implements Log {
       return cursor === undefined || !Number.isInteger(offset) || offset < 0 || offset > cursor
     })
     if (unknown.length > 0) await this.#checkRange(unknown)
-    for (const { topic, partition } of positions) {
+    for (const { topic, partition, offset } of positions) {
       const own = readers.filter(reader => reader.topic === topic)
-      if (own.length === 0 || own.some(reader => reader.owns(partition))) continue
+      // A partition that went away and came back was worked on by another member meanwhile.
+      const mine = own.some(reader => offset > (reader.lane(partition)?.done ?? Number.POSITIVE_INFINITY))
+      if (own.length === 0 || mine) continue
       throw new GraspError(
         'PARTITION_LOST',
-        `another member of group ${group} works on ${topic}/${partition} now; what this one did since is not committed`,
+        `another member of group ${group} worked on ${topic}/${partition} up to offset ${offset} or works on it ` +
+          'now; what this one did since is not committed',
       )
     }
   }

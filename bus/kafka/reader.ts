@@ -101,10 +101,6 @@ export class Reader<T extends Topic = Topic> {
     return this.#ended
   }
 
-  owns(partition: number): boolean {
-    return this.#lanes.has(partition)
-  }
-
   lane(partition: number): Lane | undefined {
     return this.#lanes.get(partition)
   }

@@ -139,10 +139,10 @@ async function check(
   }
 }
 
-function differs({ name, label }: Wanted, setting: string, found: string, expected: string): GraspError {
+function differs({ name }: Wanted, setting: string, found: string, expected: string): GraspError {
   const remedy =
     setting === 'partitions'
-      ? `set log.partitions.${label} to ${found}, or start another run`
+      ? `set log.partitions to ${found}, or start another run`
       : `set it with Kafka's tools (kafka-configs --alter --topic ${name} --add-config ${setting}=${expected})`
   return new GraspError(
     'LOG_MISMATCH',
