@@ -14,7 +14,7 @@ const grasp = fileURLToPath(new URL('../bin/grasp.js', import.meta.url))
 
 try {
   const lag = [grasp, 'lag', '--json', ...settings]
-  const { stdout } = await promisify(execFile)(process.execPath, lag, { timeout: 45_000 })
+  const { stdout } = await promisify(execFile)(process.execPath, lag)
   const found = JSON.parse(stdout).stages.find(each => each.stage === stage)
   if (!found) fail(`there is no stage ${stage}`)
   if (found.group !== null && !found.workers.some(worker => worker.includes(` on ${hostname()} `))) {
