@@ -71,7 +71,7 @@ async function lettersAt(log: Log, ids: readonly LetterId[], file?: string): Pro
   return letters.map(letter => {
     const { value } = letter
     if (value.topic === '' && value.stage === 'ingest')
-      return { ...letter, value: { ...value, payload: read(file) } }
+      return { ...letter, value: { ...value, payload: read(file) }, corrected: true }
     const message = `--item ${file}: ${letterName(letter)} is no item of a data file but a record of ${value.topic}`
     throw new GraspError('CONFIG_INVALID', message)
   })
@@ -93,10 +93,10 @@ function replayDocument(
 ): object {
   return {
     ...{ run, applied },
-    replays: replays.map(({ letters, output }) => ({
+    replays: replays.map(({ letters, topic, key }) => ({
       deadletters: letters.map(letterName),
-      topic: output.topic,
-      key: output.key,
+      topic,
+      key,
       to: done.find(({ letter }) => letter === letters[0])?.to ?? null,
     })),
     refused: refused.map(({ letter, reason }) => ({ deadletter: letterName(letter), reason })),
@@ -108,8 +108,8 @@ function describeReplay({ replays, refused, reopens }: ReplayPlan): string {
   const lines: string[] = []
   if (replays.length === 0 && refused.length === 0) lines.push('no dead letters are chosen\n')
   if (replays.length > 0) {
-    const rows = replays.flatMap(({ letters, output }) =>
-      letters.map(letter => [letterName(letter), output.topic, output.key]),
+    const rows = replays.flatMap(({ letters, topic, key }) =>
+      letters.map(letter => [letterName(letter), topic, key]),
     )
     lines.push(table([['dead letter', 'is published to', 'key'], ...rows]))
   }

@@ -60,26 +60,29 @@ export async function listLetters(session: Session, options: FilterOptions): Pro
   const config = await session.config()
   const log = await openRunLog(config, { readOnly: true })
   try {
-    const letters: Letter[] = []
+    // Payloads may be large and many, so nothing keeps a letter.
+    const documents: object[] = []
+    const rows: string[][] = []
     const unreadable: string[] = []
-    for await (const letter of deadLetters(log, filter, record => unreadable.push(letterName(record))))
-      letters.push(letter)
-    const rows = letters.map(letter => [
-      letterName(letter),
-      iso(letter.timestamp),
-      letter.value.stage,
-      letter.value.code,
-      sourceOf(letter),
-      stateOf(letter),
-      cut(letter.value.message),
-    ])
+    for await (const letter of deadLetters(log, filter, record => unreadable.push(letterName(record)))) {
+      documents.push(letterDocument(letter))
+      rows.push([
+        letterName(letter),
+        iso(letter.timestamp),
+        letter.value.stage,
+        letter.value.code,
+        sourceOf(letter),
+        stateOf(letter),
+        cut(letter.value.message),
+      ])
+    }
     if (unreadable.length > 0) {
       const many = `${unreadable.length} of deadletters cannot be decoded (${unreadable.slice(0, 3).join(', ')})`
       session.hooks.logger.warn(`${many}; \`grasp topics tail deadletters\` shows why`)
     }
     session.result(
-      { run: config.run, deadletters: letters.map(letterDocument), unreadable },
-      letters.length === 0
+      { run: config.run, deadletters: documents, unreadable },
+      documents.length === 0
         ? 'no dead letters\n'
         : table([['id', 'time', 'stage', 'code', 'source', 'replayed', 'message'], ...rows]),
     )

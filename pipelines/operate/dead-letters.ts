@@ -15,6 +15,8 @@ export interface Letter extends LetterId {
   readonly timestamp: number
   readonly value: DeadLetter
   readonly replay: Replay | undefined
+  /** Its item is not the one in the log but one put right. */
+  readonly corrected?: true
 }
 
 /** All that are given must hold. */
@@ -62,14 +64,14 @@ export async function* deadLetters(
 }
 
 /** Errors: CONFIG_INVALID where there is none at that place. */
-export async function deadLetter(log: Log, id: LetterId): Promise<Letter> {
+export async function deadLetter(log: Log, id: LetterId, notes = new ReplayNotes(log)): Promise<Letter> {
   const info = (await log.topics()).find(({ topic }) => topic === 'deadletters')
   const { partition, offset } = id
   if (offset < (info?.ends[partition] ?? 0)) {
     for await (const record of log.scan('deadletters', { partition, from: { offset }, limit: 1 })) {
       if (record.offset !== offset) break
       if (record.error !== undefined) throw record.error
-      return letterOf(record, record.value, new ReplayNotes(log))
+      return letterOf(record, record.value, notes)
     }
   }
   throw new GraspError(

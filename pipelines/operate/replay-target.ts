@@ -4,8 +4,8 @@ import { isPerRecord } from '../../errors/grasp-error.ts'
 import type { Context, Topic, Validation } from '../../schemas/types.ts'
 import { Fault, questionOf } from '../data/question.ts'
 import { CONSUMERS } from './consumers.ts'
-import type { Letter } from './dead-letters.ts'
-import { recordsFrom } from './records.ts'
+import type { Letter, LetterId } from './dead-letters.ts'
+import { recordAt, recordsFrom } from './records.ts'
 
 export type Target =
   | { readonly output: Output; readonly note?: string; readonly refused?: undefined }
@@ -24,18 +24,19 @@ export class ReplayTargets {
   readonly #log: Log
   readonly #options: ReplayOptions
   #questions: Promise<Set<string>> | undefined
-  #validations: Promise<Map<string, Validation>> | undefined
+  #validations: Promise<Map<string, LetterId>> | undefined
 
   constructor(log: Log, options: ReplayOptions) {
     this.#log = log
     this.#options = options
   }
 
-  async of({ value: letter }: Letter): Promise<Target> {
+  /** Where `unique` is false, an item's question may be in the log already. */
+  async of({ value: letter }: Letter, unique = true): Promise<Target> {
     const { stage, topic, key, payload } = letter
     if (topic === '') {
       if (stage !== 'ingest') return { refused: `its item comes from ${stage}, which reads no topic` }
-      return this.#item(key, payload)
+      return this.#item(key, payload, unique)
     }
     if (!CONSUMERS.some(({ topic: read }) => read === topic))
       return { refused: `no stage reads ${topic}, so nothing would come of it` }
@@ -51,7 +52,7 @@ export class ReplayTargets {
   }
 
   /** An item of a file goes to `questions`, if it is right by now. */
-  async #item(key: string, payload: Uint8Array): Promise<Target> {
+  async #item(key: string, payload: Uint8Array, unique: boolean): Promise<Target> {
     const [, split] = /^(train|validation|test):/.exec(key) ?? []
     if (split === undefined)
       return { refused: `its key ${JSON.stringify(key)} does not say which split it is of` }
@@ -60,7 +61,8 @@ export class ReplayTargets {
       const question = questionOf(item, { split, ...this.#options })
       this.#questions ??= this.#keysOfQuestions()
       const known = await this.#questions
-      if (known.has(question.id)) return { refused: `questions already holds the id '${question.id}'` }
+      if (unique && known.has(question.id))
+        return { refused: `questions already holds the id '${question.id}'` }
       known.add(question.id)
       return { output: output('questions', question.id, question) }
     } catch (error) {
@@ -74,11 +76,13 @@ export class ReplayTargets {
     const named = value as { readonly instance?: string; readonly context?: Context }
     const id = named.context?.id ?? named.instance ?? ''
     this.#validations ??= this.#accepted()
-    const validation = (await this.#validations).get(id)
-    if (validation === undefined)
+    const place = (await this.#validations).get(id)
+    if (place === undefined)
       return { refused: `validations holds no accepted answer of its instance '${id}'` }
+    const { partition, offset } = place
+    const validation = await recordAt(this.#log, 'validations', partition, { offset })
     const note = `a record of ${topic} belongs to a batch, which went on without it: the validation of '${id}' gets a new one`
-    return { output: output('validations', id, validation), note }
+    return { output: output('validations', id, validation!.value as Validation), note }
   }
 
   async #keysOfQuestions(): Promise<Set<string>> {
@@ -87,10 +91,11 @@ export class ReplayTargets {
     return ids
   }
 
-  async #accepted(): Promise<Map<string, Validation>> {
-    const found = new Map<string, Validation>()
-    for await (const { value } of this.#log.scan('validations'))
-      if (value?.accepted) found.set(value.context.id, value)
+  /** Where the newest accepted validation of each instance stands. */
+  async #accepted(): Promise<Map<string, LetterId>> {
+    const found = new Map<string, LetterId>()
+    for await (const { value, partition, offset } of this.#log.scan('validations'))
+      if (value?.accepted) found.set(value.context.id, { partition, offset })
     return found
   }
 }

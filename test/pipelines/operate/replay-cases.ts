@@ -138,6 +138,18 @@ export function describeReplay(name: string, make: MakeHarness): void {
       assert.equal((await values('contexts')).length, 4)
     })
 
+    it('an item whose replay was cut off after it was published is noted, not refused', async () => {
+      await failItem('train:1', item('a'))
+      const { done } = await replay()
+      const [letter] = await letters()
+      await new ReplayNotes(log).set([{ id: letter!, at: letter!.timestamp, to: null }])
+      const again = await replay()
+      assert.deepEqual(again.plan.refused, [])
+      assert.deepEqual(again.done[0]!.to, done[0]!.to)
+      assert.equal((await values('questions')).length, 1)
+      assert.deepEqual((await letters())[0]!.replay!.to, done[0]!.to)
+    })
+
     it('open the topics that are complete, from their own on', async () => {
       await fail('validation', 'PROMPT_TOO_LONG', context('a'))
       await log.seal([
