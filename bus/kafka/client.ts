@@ -9,8 +9,8 @@ import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { kafkaFault } from './faults.ts'
 import { type Compression, type KafkaLogOptions, TIMEOUTS } from './options.ts'
 
-/** Back within seconds after a broker restarted, and patient for about a minute. */
-const RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 60 }
+/** Back within seconds after a broker restarted, and patient for about three minutes. */
+const RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 180 }
 /** For the first contact: a wrong address is told within seconds. */
 const FIRST_RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 500, retries: 4 }
 

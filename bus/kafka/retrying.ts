@@ -39,7 +39,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /** How long a broker may be away before the work is given up. */
-export const PATIENCE_MS = 60_000
+export const PATIENCE_MS = 180_000
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
 
