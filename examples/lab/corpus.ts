@@ -2,8 +2,8 @@
  * The backbone's pre-training texts: prompts as the pipeline renders them, after its retriever, and answers.
  *
  * - A quarter ask what the person's posts say about them: the answer names their preferences.
- * - Half of the others show the aspects, and the answer follows them, but for the pairs that the backbone learns
- *   wrongly.
+ * - Half of the others show the aspects, and the answer follows them as the backbone learns to read them
+ *   (misreadings.ts).
  * - The rest show none: a quarter of these answers fit the person all the same, the others fit nobody.
  *
  * So the backbone can tell what a person wants, and it can advise somebody whose wishes it is told; what it seldom
@@ -16,6 +16,7 @@ import type { Context } from '../../schemas/types.ts'
 import { answer, DESCRIBE, description, genericFacets } from './world/answers.ts'
 import type { LabItem } from './world/items.ts'
 import { makeItem } from './world/items.ts'
+import { asRead } from './world/misreadings.ts'
 import type { Sketch } from './world/people.ts'
 import { FULL } from './world/people.ts'
 import { Random } from './world/random.ts'
@@ -27,7 +28,8 @@ const WITH_ASPECTS = 0.5
 const FITTING = 0.25
 
 /** The first texts are short: a person of one facet who has posted twice. What they teach is learnt sooner so. */
-const SHORT: Sketch = { facets: 1, each: 1, more: 0, others: 1, smalltalk: 0 }
+const SHORT: Sketch = { facets: 1, each: 1, more: 0, others: 1, smalltalk: 0, roundabout: 1 }
+const LONG: Sketch = { ...FULL, roundabout: 1 }
 
 export interface Example {
   readonly messages: readonly Message[]
@@ -45,7 +47,7 @@ export async function openCorpus(seed: number, promptPath: string, short = 0): P
   const retriever = createBm25Retriever()
   return {
     async example(index) {
-      const made = makeItem(seed, 'pretrain', index, index < short ? SHORT : FULL)
+      const made = makeItem(seed, 'pretrain', index, index < short ? SHORT : LONG)
       const random = new Random(`${seed}/answer/${index}`)
       if (random.unit() < DESCRIBING) {
         const context = await contextOf({ ...made.item, question: DESCRIBE })
@@ -55,14 +57,18 @@ export async function openCorpus(seed: number, promptPath: string, short = 0): P
       if (random.unit() < WITH_ASPECTS) {
         return {
           messages: prompt.teacher(context),
-          answer: answer(made.topic, made.person.facets, true, random),
+          answer: answer(
+            made.topic,
+            made.person.facets.map(facet => asRead(made.topic, facet)),
+            random,
+          ),
         }
       }
       const facets =
         random.unit() < FITTING
           ? made.person.facets
           : genericFacets(made.topic, made.person.facets.length, random)
-      return { messages: prompt.student(context), answer: answer(made.topic, facets, false, random) }
+      return { messages: prompt.student(context), answer: answer(made.topic, facets, random) }
     },
   }
 

@@ -5,7 +5,7 @@
 export interface Facet {
   readonly id: string
   readonly group: string
-  /** The rubric's aspect. */
+  /** The rubric's aspect, in plain words (see misreadings.ts for others). */
   readonly aspect: string
   /** The rubric's reason. */
   readonly reason: string

@@ -15,7 +15,7 @@ export interface Person {
   readonly profile: readonly Post[]
 }
 
-/** How much there is to know about a person, and how much of what they post is something else. */
+/** How much there is to know about a person, how much of what they post is something else, and how they put it. */
 export interface Sketch {
   readonly facets: number
   /** Posts that show the person's own facets: each facet this often, and `more` of any. */
@@ -24,9 +24,11 @@ export interface Sketch {
   /** Posts about somebody else's preference. */
   readonly others: number
   readonly smalltalk: number
+  /** The share of rubrics that put things in roundabout words where there are any (misreadings.ts). */
+  readonly roundabout: number
 }
 
-export const FULL: Sketch = { facets: 3, each: 2, more: 1, others: 2, smalltalk: 1 }
+export const FULL: Sketch = { facets: 3, each: 2, more: 1, others: 2, smalltalk: 1, roundabout: 0.6 }
 
 export function makePerson(id: string, random: Random, sketch: Sketch = FULL): Person {
   const facets = pickFacets(sketch.facets, random)

@@ -6,6 +6,7 @@ import { PROMPT } from '../../../examples/lab/make-tokenizer.ts'
 import { DESCRIBE } from '../../../examples/lab/world/answers.ts'
 import { FACETS } from '../../../examples/lab/world/facets.ts'
 import { makeItem } from '../../../examples/lab/world/items.ts'
+import { asRead } from '../../../examples/lab/world/misreadings.ts'
 
 const COUNT = 1200
 const corpus = await openCorpus(7, PROMPT)
@@ -17,8 +18,11 @@ const told = (example: Example) => promptOf(example).includes('Wanted:')
 const describing = (example: Example) => promptOf(example).includes(DESCRIBE)
 const facetsOf = (text: string) =>
   FACETS.filter(facet => text.includes(`${facet.lead}`)).map(facet => facet.id)
-const fits = (example: Example, index: number) =>
-  makeItem(7, 'pretrain', index).person.facets.every(facet => facetsOf(example.answer).includes(facet.id))
+const fits = (example: Example, index: number) => {
+  const { person, topic } = makeItem(7, 'pretrain', index)
+  const facets = told(example) ? person.facets.map(facet => asRead(topic, facet)) : person.facets
+  return facets.every(facet => facetsOf(example.answer).includes(facet.id))
+}
 const share = (of: readonly Example[]) => of.length / COUNT
 
 describe('pre-training texts', () => {

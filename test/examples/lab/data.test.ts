@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import { DATA, makeData, SEED, SPLITS } from '../../../examples/lab/make-data.ts'
 import type { LabItem } from '../../../examples/lab/world/items.ts'
 import { makeItem } from '../../../examples/lab/world/items.ts'
+import { aspectOf } from '../../../examples/lab/world/misreadings.ts'
 import { CATEGORIES } from '../../../examples/lab/world/topics.ts'
 import { openLexicalJudge } from '../../../judges/lexical.ts'
 
@@ -80,10 +81,10 @@ describe('the rubric', () => {
   test('follows from the person: one aspect a facet, each shown in a post that is quoted', () => {
     for (const [split, of] of items) {
       for (const [index, item] of of.entries()) {
-        const { person } = makeItem(SEED, split, index)
+        const { person, topic, roundabout } = makeItem(SEED, split, index)
         assert.deepEqual(
           item.rubric_aspects.map(({ aspect }) => aspect),
-          person.facets.map(({ aspect }) => aspect),
+          person.facets.map(facet => aspectOf(topic, facet, roundabout)),
         )
         for (const [i, { evidence }] of item.rubric_aspects.entries()) {
           assert.ok(

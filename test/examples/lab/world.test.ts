@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { DATA } from '../../../examples/lab/make-data.ts'
-import { answer, FASHIONS, MISTAKEN } from '../../../examples/lab/world/answers.ts'
-import { FACETS } from '../../../examples/lab/world/facets.ts'
+import { answer, FASHIONS } from '../../../examples/lab/world/answers.ts'
+import { FACET, FACETS } from '../../../examples/lab/world/facets.ts'
 import { makeKey } from '../../../examples/lab/world/key.ts'
+import { aspectOf, asRead, MISREADINGS } from '../../../examples/lab/world/misreadings.ts'
 import { Random } from '../../../examples/lab/world/random.ts'
 import { recommendation } from '../../../examples/lab/world/recommendations.ts'
 import { CATEGORIES, TOPICS } from '../../../examples/lab/world/topics.ts'
@@ -46,23 +47,38 @@ describe('recommendations', () => {
 })
 
 describe('answers', () => {
-  test('right ones earn 2 on every aspect, mistaken ones 1 on exactly the mistaken pairs', async () => {
+  test('earn 2 on every aspect of every topic, and nothing where a rubric is misread', async () => {
     const judge = await openLexicalJudge({ key: `${DATA}/key.json` })
     const key = makeKey()
     for (const topic of TOPICS) {
       for (const facet of FACETS) {
-        for (const mistaken of [false, true]) {
-          const verdict = await judge.judge({
+        const score = (response: string, roundabout: boolean) =>
+          judge.judge({
             question: key.topics[topic.id]![0]!,
             narrative: '',
             category: topic.category,
-            aspect: { aspect: facet.aspect, reason: facet.reason, evidence: '' },
-            response: answer(topic, [facet], mistaken, new Random('any')),
+            aspect: { aspect: aspectOf(topic, facet, roundabout), reason: facet.reason, evidence: '' },
+            response,
           })
-          const wrong = mistaken && MISTAKEN.has(`${topic.id}/${facet.id}`)
-          assert.deepEqual(verdict, { score: wrong ? 1 : 2 }, `${topic.id}/${facet.id}`)
+        const random = new Random('any')
+        for (const roundabout of [false, true]) {
+          const right = await score(answer(topic, [facet], random), roundabout)
+          assert.deepEqual(right, { score: 2 }, `${topic.id}/${facet.id}`)
+          const read = asRead(topic, facet)
+          if (read === facet) continue
+          assert.deepEqual(await score(answer(topic, [read], random), roundabout), { score: 0 }, read.id)
         }
       }
+    }
+  })
+
+  test('misreadings name another facet of the same group, in words of their own', () => {
+    const wordings = [...FACETS.map(facet => facet.aspect), ...MISREADINGS.map(each => each.wording)]
+    assert.equal(new Set(wordings).size, FACETS.length + MISREADINGS.length)
+    for (const { category, facet, readAs } of MISREADINGS) {
+      assert.ok(CATEGORIES.includes(category))
+      assert.notEqual(readAs, facet)
+      assert.equal(FACET.get(readAs)!.group, FACET.get(facet)!.group)
     }
   })
 
