@@ -12,6 +12,7 @@ import { countItems } from '../../pipelines/data/lampqa.ts'
 import { openJudge, openRetriever } from '../../pipelines/resources.ts'
 import { loadPrompt } from '../../prompts/prompt.ts'
 import { type Check, check, size } from './check.ts'
+import { kafkaChecks } from './kafka.ts'
 
 export async function configurationChecks(load: () => Promise<Config>): Promise<Check[]> {
   let config: Config | undefined
@@ -36,7 +37,8 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
   )
   checks.push(await check('judge', async () => describeJudge(loaded)))
   checks.push(await check('retriever', async () => describeRetriever(loaded)))
-  checks.push(await check('log.path', () => describeFolder(log.path)))
+  if (log.kind === 'kafka') checks.push(...(await kafkaChecks(loaded)))
+  else checks.push(await check('log.path', () => describeFolder(log.path)))
   checks.push(await check('output.path', () => describeFolder(output.path)))
   return checks
 }
