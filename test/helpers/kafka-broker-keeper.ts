@@ -3,7 +3,7 @@
  * ends with the last of them. Each gets one line of JSON: `{"brokers": […]}` or `{"error": "…"}`.
  */
 import { once } from 'node:events'
-import { unlinkSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { KafkaProcess } from './kafka-process.ts'
 
@@ -39,8 +39,9 @@ const answer = broker.then(
 )
 
 async function end(): Promise<void> {
+  // Closing may remove the socket's file by itself.
   server.close()
-  unlinkSync(path)
+  rmSync(path, { force: true })
   await broker.then(
     kafka => kafka.stop(),
     () => {},

@@ -95,6 +95,10 @@ export class KafkaProcess {
     const main = ['-cp', `${this.#jars}/*`, 'kafka.Kafka', join(this.#folder, 'server.properties')]
     const child = spawn('java', [...memory, logging, ...main], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
+    // It must not outlive a test that fails.
+    const kill = () => child.kill('SIGKILL')
+    process.on('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
     child.stdout!.pipe(log)
     child.stderr!.pipe(log)
     for (let attempt = 0; !(await this.#answers()); attempt++) {
