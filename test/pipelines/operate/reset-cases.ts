@@ -7,7 +7,7 @@ import type { Delivery, Log } from '../../../bus/port.ts'
 import { Checkpoints } from '../../../pipelines/checkpoints.ts'
 import { applyReset, planReset, type ResetRequest } from '../../../pipelines/operate/reset.ts'
 import type { LogHarness, MakeHarness } from '../../bus/conformance.ts'
-import { all, gather, questionOutput, until } from '../../bus/samples.ts'
+import { all, gather, questionOutput, settle, until } from '../../bus/samples.ts'
 import { batchOf, context, update, validation } from './samples.ts'
 
 const CREDITS = { records: 1000, bytes: 1 << 30 }
@@ -42,8 +42,12 @@ export function describeReset(name: string, make: MakeHarness): void {
       const positions = [...next].map(([partition, offset]) => ({ topic, partition, offset }))
       await log.commit({ group, outputs: [], positions })
     }
-    const reads = async (topic: 'questions', group: string) =>
-      (await all(log.read(topic, { group, credits: CREDITS, until: 'end' }))).map(({ value }) => value!.id)
+    const reads = async (topic: 'questions', group: string) => {
+      const records = await all(log.read(topic, { group, credits: CREDITS, until: 'end' }))
+      // Leaving a group may take a moment.
+      while ((await log.workers(group)).length > 0) await settle()
+      return records.map(({ value }) => value!.id)
+    }
     const work = async (group: string) => {
       let seen = 0
       await log.append([context('at work')])
