@@ -239,15 +239,17 @@ export function describeReplay(name: string, make: MakeHarness): void {
       assert.equal((await contentOf(log, (await letters())[0]!)).error?.code, 'RECORD_UNDECODABLE')
     })
 
-    it('a thousand of them', async () => {
+    it('in large numbers', async () => {
+      // Past one note and one group; reading a single record takes much longer where the log is not on this machine.
+      const count = log.contiguous ? 1100 : 120
       const error = new GraspError('RECORD_INVALID', 'no')
       await log.append(
-        Array.from({ length: 1100 }, (_, i) =>
+        Array.from({ length: count }, (_, i) =>
           deadLetterOfItem(`train:${i}`, item(`i${i}`), { stage: 'ingest', error }),
         ),
       )
-      assert.equal((await replay()).done.length, 1100)
-      assert.equal(new Set((await gather(log.scan('questions'))).map(({ key }) => key)).size, 1100)
+      assert.equal((await replay()).done.length, count)
+      assert.equal(new Set((await gather(log.scan('questions'))).map(({ key }) => key)).size, count)
       assert.equal((await replay()).done.length, 0)
     })
   })
