@@ -3,7 +3,8 @@
  * positions in a transaction) against a kafkajs consumer that sends each batch on, bytes as they are, and commits
  * its offsets; and a slow stage behind a fast one, whose memory must stay flat.
  *
- *     node --import tsx bench/kafka.ts [--brokers HOST:PORT] [--json] [--rounds N] [--only loop|backpressure]
+ *     node --import tsx bench/kafka.ts [--brokers HOST:PORT] [--json] [--rounds N] [--load NAME]
+ *         [--only loop|backpressure]
  *
  * Without `--brokers` it looks for a broker as the tests do.
  */
@@ -28,8 +29,8 @@ interface Load {
 }
 
 const LOADS: readonly Load[] = [
-  { name: '1 KB', bytes: 1000, records: 20_000, inFlight: 4_000 },
-  { name: '1 MiB', bytes: 1 << 20, records: 256, inFlight: 32 },
+  { name: '1 KB', bytes: 1000, records: 10_000, inFlight: 4_000 },
+  { name: '1 MiB', bytes: 1 << 20, records: 128, inFlight: 32 },
 ]
 
 /** Of the slow stage. */
@@ -40,6 +41,7 @@ const { values: flags } = parseArgs({
     brokers: { type: 'string' },
     json: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
+    load: { type: 'string', default: '' },
     only: { type: 'string' },
   },
 })

@@ -1,7 +1,7 @@
 import { Observable, type OperatorFunction } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Topic } from '../schemas/types.ts'
-import type { Finished, InFlight } from './in-flight.ts'
+import type { Finished, InFlight, Ready } from './in-flight.ts'
 import type { Log, Place, Position } from './port.ts'
 
 /** One commit, as it went in. */
@@ -55,16 +55,30 @@ export function commitInOrder(options: CommitInOrderOptions): OperatorFunction<F
         if (committing || subscriber.closed) return
         committing = true
         for (let ready = inFlight.take(); ready && !subscriber.closed; ready = inFlight.take()) {
-          const { positions, finished, firsts } = ready
-          const outputs = finished.flatMap(each => each.outputs)
-          const origins = finished.flatMap((each, i) =>
-            each.outputs.map((_, index) => ({ ...firsts[i]!, index })),
-          )
-          const places = await log.commit({ group, outputs, origins, positions })
-          subscriber.next({ positions, finished, places })
+          const committed = await commit(ready)
+          if (committed) subscriber.next(committed)
         }
         if (end) await close(end)
         committing = false
+      }
+
+      const commit = async (ready: Ready): Promise<Committed | undefined> => {
+        const { positions, finished, firsts } = ready
+        if (positions.length === 0) return undefined
+        const outputs = finished.flatMap(each => each.outputs)
+        const origins = finished.flatMap((each, i) =>
+          each.outputs.map((_, index) => ({ ...firsts[i]!, index })),
+        )
+        try {
+          const places = await log.commit({ group, outputs, origins, positions })
+          return { positions, finished, places }
+        } catch (error) {
+          // A partition went to another member meanwhile: the others' work is still good.
+          const isLost = error instanceof GraspError && error.code === 'PARTITION_LOST'
+          const rest = isLost ? inFlight.without(ready) : undefined
+          if (!rest) throw error
+          return commit(rest)
+        }
       }
 
       const close = async (how: { readonly error?: unknown }): Promise<void> => {

@@ -46,6 +46,8 @@ export class InFlight {
   readonly #slots = new Map<string, Slot>()
   /** How many deliveries of a place were abandoned and may still be finished. */
   readonly #abandoned = new Map<string, number>()
+  /** Abandoned since something was taken out last. */
+  readonly #lost = new Set<number>()
   #sequence = 0
 
   /** Notes a delivery. Within a partition, deliveries come in the order of their offsets. */
@@ -74,6 +76,7 @@ export class InFlight {
   abandon(partitions: readonly number[]): void {
     const torn = new Set<Item>()
     for (const partition of partitions) {
+      this.#lost.add(partition)
       for (const slot of this.#lanes.get(partition)?.slots ?? []) {
         const key = slotKey(slot.place)
         this.#slots.delete(key)
@@ -107,8 +110,27 @@ export class InFlight {
     }
   }
 
+  /**
+   * What was taken out last, less the partitions that were abandoned since: a commit of it was refused as a whole.
+   * Undefined when none was. Errors: PARTITION_LOST for a batch that is torn by it.
+   */
+  without(ready: Ready): Ready | undefined {
+    if (!ready.positions.some(({ partition }) => this.#lost.has(partition))) return undefined
+    const kept = ready.finished.map(({ consumed }) => {
+      const own = consumed.filter(({ partition }) => !this.#lost.has(partition))
+      if (own.length > 0 && own.length < consumed.length) throw lost(consumed[0]!)
+      return own.length > 0
+    })
+    return {
+      positions: ready.positions.filter(({ partition }) => !this.#lost.has(partition)),
+      finished: ready.finished.filter((_, i) => kept[i]),
+      firsts: ready.firsts.filter((_, i) => kept[i]),
+    }
+  }
+
   /** Takes out what can be committed; undefined when nothing can. */
   take(): Ready | undefined {
+    this.#lost.clear()
     const reach = this.#reach()
     const items = new Set<Item>()
     const positions: Position[] = []
