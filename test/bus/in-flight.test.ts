@@ -175,3 +175,54 @@ function largestClosed(done: readonly Place[][]): Set<Place[]> {
   }
   return set
 }
+
+describe('a partition that went to another member', () => {
+  it('takes its work along, also what is finished afterwards', () => {
+    const inFlight = deliver([0, 1], [1, 1], [1, 2], [0, 2])
+    inFlight.finish(finished(place(1, 1)))
+    inFlight.abandon([1])
+    inFlight.finish(finished(place(1, 2)))
+    inFlight.finish(finished(place(0, 1)))
+    inFlight.finish(finished(place(0, 2)))
+    assert.equal(taken(inFlight), '0:3 | 0/1 0/2')
+    assert.deepEqual(inFlight.unfinished(), [])
+  })
+
+  it('is delivered again when it comes back, and finished once', () => {
+    const inFlight = deliver([1, 1])
+    inFlight.abandon([1])
+    inFlight.deliver(place(1, 1))
+    inFlight.finish(finished(place(1, 1)))
+    inFlight.finish(finished(place(1, 1)))
+    assert.equal(taken(inFlight), '1:2 | 1/1')
+    assert.throws(() => inFlight.finish(finished(place(1, 1))), { code: 'STAGE_FAILED' })
+  })
+
+  it('tears a batch over several partitions, finished before or after', () => {
+    const before = deliver([0, 1], [1, 1])
+    before.finish(finished(place(0, 1), place(1, 1)))
+    assert.throws(() => before.abandon([1]), {
+      code: 'PARTITION_LOST',
+      message: /starts again from the committed/,
+    })
+    const after = deliver([0, 1], [1, 1])
+    after.abandon([1])
+    assert.throws(() => after.finish(finished(place(0, 1), place(1, 1))), { code: 'PARTITION_LOST' })
+  })
+
+  it('is left out of what was taken for a commit that was refused', () => {
+    const inFlight = deliver([0, 1], [1, 1])
+    inFlight.finish(finished(place(0, 1)))
+    inFlight.finish(finished(place(1, 1)))
+    const ready = inFlight.take()!
+    assert.equal(inFlight.without(ready), undefined)
+    inFlight.abandon([1])
+    const rest = inFlight.without(ready)!
+    assert.deepEqual(
+      rest.positions.map(({ partition, offset }) => [partition, offset]),
+      [[0, 2]],
+    )
+    assert.deepEqual(rest.firsts, [place(0, 1)])
+    assert.equal(rest.finished.length, 1)
+  })
+})
