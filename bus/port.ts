@@ -89,6 +89,14 @@ export interface ReadOptions {
   readonly onLost?: (partitions: readonly number[]) => void
 }
 
+export interface AppendOptions {
+  /**
+   * Append only where the topic still has these end offsets, one a partition; LOG_UNAVAILABLE where another process
+   * has written to it since. The embedded log checks it in the same transaction; Kafka cannot, and does not.
+   */
+  readonly after?: { readonly topic: Topic; readonly ends: readonly number[] }
+}
+
 /** Consumed up to, exclusive: `offset` is the next one to read. */
 export type Position = Place
 
@@ -125,7 +133,7 @@ export interface Log {
   topics(): Promise<TopicInfo[]>
 
   /** Writes records (durable when it resolves) and tells where they went, in the order given. */
-  append(outputs: readonly Output[]): Promise<Place[]>
+  append(outputs: readonly Output[], options?: AppendOptions): Promise<Place[]>
 
   /**
    * Emits the records of a topic against credits: it never emits a record that the credits do not cover,

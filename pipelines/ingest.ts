@@ -32,6 +32,8 @@ const WARNINGS = 5
 /** @throws GraspError DATA_INVALID where a file as a whole is wrong, or no item of it is right. */
 export async function ingest(context: IngestContext, signal?: AbortSignal): Promise<Ingested> {
   const { config, log, progress } = context
+  // Before what is there is looked at: whatever another process writes from now on is noticed.
+  const ends = [...((await log.topics()).find(info => info.topic === 'questions')?.ends ?? [])]
   const written = await alreadyWritten(context)
   const topic = (await log.topics()).find(info => info.topic === 'questions')
   if (topic?.sealed)
@@ -51,7 +53,7 @@ export async function ingest(context: IngestContext, signal?: AbortSignal): Prom
   for (const { split, file, label, limit } of files) {
     const before = counts.questions
     let first: GraspError | undefined
-    const batch = new Batch(context)
+    const batch = new Batch(context, ends)
     const { maxPostBytes } = config.data
     for await (const found of readLampQa(file, { split, maxPostBytes, limit, taken, label })) {
       if (signal?.aborted) {
@@ -119,11 +121,14 @@ async function alreadyWritten({
 /** Appends in groups: one at a time would wait for the disk at each item. */
 class Batch {
   readonly #context: IngestContext
+  /** Of `questions`, as this process knows them: two that ingest at once would write each item twice. */
+  readonly #ends: number[]
   #outputs: Output[] = []
   #bytes = 0
 
-  constructor(context: IngestContext) {
+  constructor(context: IngestContext, ends: number[]) {
     this.#context = context
+    this.#ends = ends
   }
 
   async add(next: Output): Promise<void> {
@@ -136,7 +141,12 @@ class Batch {
     const outputs = this.#outputs
     this.#outputs = []
     this.#bytes = 0
-    if (outputs.length > 0) await this.#context.log.append(outputs)
+    if (outputs.length === 0) return
+    const after = { topic: 'questions', ends: this.#ends } as const
+    const places = await this.#context.log.append(outputs, { after })
+    for (const { topic, partition, offset } of places) {
+      if (topic === 'questions') this.#ends[partition] = offset + 1
+    }
   }
 }
 

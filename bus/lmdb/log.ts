@@ -5,7 +5,16 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { partitionOf } from '../partition.ts'
-import type { CommitRequest, Delivery, Log, Output, Place, ReadOptions, TopicInfo } from '../port.ts'
+import type {
+  AppendOptions,
+  CommitRequest,
+  Delivery,
+  Log,
+  Output,
+  Place,
+  ReadOptions,
+  TopicInfo,
+} from '../port.ts'
 import { writeEntry } from './entry.ts'
 import { type Environment, openEnvironment } from './environment.ts'
 import { logFault } from './faults.ts'
@@ -87,9 +96,23 @@ class LmdbLog implements Log {
     return this.#look(() => this.#store.topics())
   }
 
-  async append(outputs: readonly Output[]): Promise<Place[]> {
+  async append(outputs: readonly Output[], { after }: AppendOptions = {}): Promise<Place[]> {
     const prepared = this.#prepare(outputs)
-    return this.#write({ bytes: sizeOf(prepared), work: () => this.#appendAll(prepared) })
+    return this.#write({
+      bytes: sizeOf(prepared),
+      check: () => {
+        if (after === undefined) return
+        const { topic, ends } = after
+        const now = this.#store.ends(topic)
+        if (now.every((end, partition) => end === ends[partition])) return
+        throw new GraspError(
+          'LOG_UNAVAILABLE',
+          `another process writes to ${topic}: it ended at ${ends.join(', ')} and now ends at ${now.join(', ')}. ` +
+            'Stop one of the two; the same command goes on',
+        )
+      },
+      work: () => this.#appendAll(prepared),
+    })
   }
 
   read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {

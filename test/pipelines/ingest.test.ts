@@ -90,6 +90,19 @@ describe('ingest', () => {
       assert.equal((await keys(log, 'questions')).length, 703)
     }))
 
+  test('of two that ingest at once, one is stopped, and nothing is written twice', () =>
+    withLog([], async (log, start) => {
+      const both = await Promise.allSettled([start(), start()])
+      const stopped = both.filter(result => result.status === 'rejected')
+      assert.deepEqual(
+        stopped.map(({ reason }) => reason.code),
+        ['LOG_UNAVAILABLE'],
+      )
+      assert.match(stopped[0]!.reason.message, /another process writes to questions/)
+      assert.deepEqual(await start(), { complete: true, questions: 703, deadletters: 3 })
+      assert.deepEqual(await keys(log, 'questions'), QUESTIONS)
+    }))
+
   test('what was interrupted goes on, and nothing is written twice', () =>
     withLog([], async (log, start) => {
       for (const stopAt of [300, 650]) {
