@@ -33,8 +33,12 @@ export function parseSelector(text: string): PolicySelector {
 /** The newest record of each policy version whose checkpoint still exists, ascending by version. */
 export async function keptPolicies(log: Log, config: Config): Promise<Policy[]> {
   const newest = new Map<number, Policy>()
-  for await (const { value } of log.scan('policies'))
-    if (value !== undefined) newest.set(value.version, value)
+  for await (const { value } of log.scan('policies')) {
+    if (value === undefined) continue
+    // The trainer publishes a version for other processes too; that record knows nothing of its score.
+    const { best, score } = newest.get(value.version) ?? { best: false, score: null }
+    newest.set(value.version, { ...value, best: value.best || best, score: value.score ?? score })
+  }
   return [...newest.values()]
     .map(policy => ({ ...policy, path: present(policy.path, config) }))
     .filter(({ path }) => existsSync(path))

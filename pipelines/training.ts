@@ -6,6 +6,7 @@ import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Observable, takeUntil } from 'rxjs'
 import { type Log, output } from '../bus/port.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import { type Step, train, updateOutput } from '../operators/train.ts'
 import type { Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
@@ -41,6 +42,15 @@ export async function restoreTrainer(context: ModelContext, checkpoints: Checkpo
     config.run,
     configHash,
   )
+  const ends = (await log.topics()).find(({ topic }) => topic === 'slices')?.ends ?? []
+  if (state.positions.some((position, partition) => position > (ends[partition] ?? 0))) {
+    throw new GraspError(
+      'CHECKPOINT_INVALID',
+      `${checkpoints.path(newest)} was made of slices up to ${state.positions.join(', ')}, but those in the log end ` +
+        `at ${ends.join(', ') || 0}: the log was removed or is another one. Bring it back, or remove ` +
+        `${config.output.path} to start from the beginning`,
+    )
+  }
   logger.info({ version: newest }, 'resumed from a checkpoint')
   return state
 }
@@ -59,6 +69,10 @@ export async function training(context: JudgedContext, options: TrainingOptions)
   const { checkpointEvery } = config.training
   const logged = await loggedUpdates(log, restored.version)
   const expected = expectation(context)
+  // A crash may have come between the checkpoint and its record.
+  if (restored.version > 0 && !(await isRecorded(log, restored.version))) {
+    await recordPolicy(context, checkpoints, restored)
+  }
   let state = restored
   let saved = restored.version
   let last = performance.now()
@@ -142,7 +156,11 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     if (config.data.validation !== undefined && !isValidated) await validated(context, state)
     await save()
     const version = state.best?.version ?? updates
-    const path = checkpoints.path(version)
+    // Version 0 has no checkpoint: nothing was kept, and the policy is the model as it was.
+    const path = version === 0 ? config.model.path : checkpoints.path(version)
+    if (version === 0) {
+      logger.warn(`no question reached validation.tau = ${config.validation.tau}, so nothing was trained on`)
+    }
     if (version !== updates) await engine.loadCheckpoint(path)
     // Others may wait for the last policy.
     await log.seal(['updates', 'policies'])
@@ -152,25 +170,38 @@ export async function training(context: JudgedContext, options: TrainingOptions)
 }
 
 async function saveCheckpoint(
-  { engine, log, info }: ModelContext,
+  context: ModelContext,
   checkpoints: Checkpoints,
   state: TrainerState,
 ): Promise<void> {
   const { version, best } = state
-  const path = checkpoints.path(version)
-  await engine.saveCheckpoint(path, state)
+  await context.engine.saveCheckpoint(checkpoints.path(version), state)
+  await recordPolicy(context, checkpoints, state)
+  await checkpoints.prune(best === null ? [version] : [version, best.version])
+}
+
+/** Says in `policies` where a version's checkpoint is. */
+async function recordPolicy(
+  { engine, log, info }: ModelContext,
+  checkpoints: Checkpoints,
+  { version, best }: TrainerState,
+): Promise<void> {
   const isBest = best?.version === version
   await log.append([
     output('policies', String(version), {
       version,
-      path,
+      path: checkpoints.path(version),
       weightsHash: await engine.weightsHash(version),
       tokenizer: info.tokenizerHash,
       score: isBest ? best.score : null,
       best: isBest,
     }),
   ])
-  await checkpoints.prune(best === null ? [version] : [version, best.version])
+}
+
+async function isRecorded(log: Log, version: number): Promise<boolean> {
+  for await (const { value } of log.scan('policies')) if (value?.version === version) return true
+  return false
 }
 
 /** Updates that the log already has beyond a checkpoint: made before the crash that the checkpoint survived. */

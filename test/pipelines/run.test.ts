@@ -1,6 +1,6 @@
 /** The pipeline from files to policy, by the real command line on a tiny random model. */
 import assert from 'node:assert/strict'
-import { mkdir, readFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openLmdbLog } from '../../bus/lmdb/log.ts'
@@ -170,6 +170,26 @@ test('dense slices train like factored ones; top-k says how much it cuts off', a
   await folder('topk')
   await runToEnd(run, 'topk', ['scoring.encoding=topk', 'scoring.k=32'])
   for (const { truncation } of await readTopic('topk', 'slices')) assert.ok(truncation! > 0)
+})
+
+test('where nothing is kept, the policy is the model as it was, and that is said', async () => {
+  await folder('nothing')
+  const args = ['run', '--config', run.config, '--json', '--set', 'validation.tau=1']
+  const { code, stdout, stderr } = await grasp(args, { cwd: join(run.folder, 'nothing') })
+  assert.equal(code, 0, stderr)
+  const { instances, updates, policy } = JSON.parse(stdout)
+  assert.deepEqual([instances.kept, updates, policy.version], [0, 0, 0])
+  assert.equal(policy.path, join(run.folder, 'model'))
+  assert.match(stderr, /no question reached validation\.tau = 1/)
+})
+
+test('checkpoints whose log was removed are refused', async () => {
+  await cp(join(run.folder, 'undisturbed'), join(run.folder, 'no log'), { recursive: true })
+  await rm(join(run.folder, 'no log/.grasp/logs'), { recursive: true })
+  const args = ['run', '--config', run.config]
+  const { code, stderr } = await grasp(args, { cwd: join(run.folder, 'no log') })
+  assert.equal(code, 1)
+  assert.match(stderr, /CHECKPOINT_INVALID.*slices up to 24.*end at 0: the log was removed.*remove .*tiny/)
 })
 
 test('a log of another configuration is refused, naming what differs', async () => {

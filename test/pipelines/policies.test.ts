@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { cp, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import pino from 'pino'
+import { output } from '../../bus/port.ts'
+import { Checkpoints, trainerStateSchema } from '../../pipelines/checkpoints.ts'
+import { loadConfig } from '../../pipelines/config/load.ts'
+import { bestPolicy, keptPolicies } from '../../pipelines/policies.ts'
+import { Resources } from '../../pipelines/resources.ts'
+import { training } from '../../pipelines/training.ts'
+import { makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
+
+let run: TinyRun
+before(async () => {
+  run = await makeTinyRun(4)
+  await mkdir(join(run.folder, 'whole'))
+  await runToEnd(run, 'whole')
+})
+after(() => run.remove())
+
+/** The finished run's checkpoint beside a log in which nothing is. */
+async function withCheckpoint(where: string, work: (resources: Resources) => Promise<void>): Promise<void> {
+  const cwd = join(run.folder, where)
+  await cp(join(run.folder, 'whole/.grasp/tiny'), join(cwd, '.grasp/tiny'), { recursive: true })
+  const hooks = {
+    signal: new AbortController().signal,
+    logger: pino({ level: 'silent' }),
+    progress: () => {},
+  }
+  await using resources = await Resources.open(loadConfig({ file: run.config, cwd }), hooks)
+  await work(resources)
+}
+
+test('a checkpoint whose record a crash took away is recorded when training goes on', () =>
+  withCheckpoint('unrecorded', async resources => {
+    const context = await resources.judged()
+    const { config, log, engine } = context
+    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
+    const restored = trainerStateSchema.parse(await engine.loadCheckpoint(checkpoints.path(1)))
+    assert.equal(restored.best?.version, 1)
+    assert.deepEqual(await keptPolicies(log, config), [])
+    for (let start = 0; start < 2; start++) {
+      await training(context, { checkpoints, restored: { ...restored, positions: [0] }, announce: () => {} })
+      const [policy, ...others] = await keptPolicies(log, config)
+      assert.deepEqual([policy?.version, policy?.best, policy?.path], [1, true, checkpoints.path(1)])
+      assert.deepEqual(others, [])
+    }
+    assert.deepEqual((await log.topics()).find(({ topic }) => topic === 'policies')?.ends, [1])
+  }))
+
+test('the best policy stays the best when it is published too', () =>
+  withCheckpoint('published', async ({ stage: { log, config } }) => {
+    const path = join(config.output.path, 'checkpoints/v000001')
+    const record = (version: number, score: number | null) =>
+      output('policies', String(version), {
+        ...{ version, path, score, best: score !== null },
+        ...{ weightsHash: 'w', tokenizer: 't' },
+      })
+    await log.append([record(1, 0.5), record(1, null), record(2, null)])
+    assert.equal((await bestPolicy(log, config)).version, 1)
+  }))
