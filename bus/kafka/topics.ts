@@ -72,26 +72,35 @@ function wantedTopics(names: Names, settings: TopicSettings): Wanted[] {
   return [...topics, { name: names.meta, label: 'meta', partitions: 1, config: compacted }]
 }
 
+/** Again while another process makes the same topics, or the brokers have only just started. */
 async function make(admin: Admin, missing: readonly Wanted[], replication: number): Promise<void> {
-  try {
-    await admin.createTopics({
-      waitForLeaders: false,
-      topics: missing.map(({ name, partitions, config }) => ({
-        topic: name,
-        numPartitions: partitions ?? 1,
-        replicationFactor: replication,
-        configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
-      })),
-    })
-  } catch (error) {
-    // Another process was quicker.
-    if (!namesExisting(error)) throw error
+  const deadline = Date.now() + APPEAR_MS
+  for (let left = missing; left.length > 0; ) {
+    try {
+      await admin.createTopics({
+        waitForLeaders: false,
+        topics: left.map(({ name, partitions, config }) => ({
+          topic: name,
+          numPartitions: partitions ?? 1,
+          replicationFactor: replication,
+          configEntries: Object.entries(config).map(([key, value]) => ({ name: key, value })),
+        })),
+      })
+      return
+    } catch (error) {
+      const { errors = [error] } = error as { errors?: readonly unknown[] }
+      const fault = errors.find(each => !mayPass(each))
+      if (fault || Date.now() > deadline) throw fault ?? errors[0]
+      await delay(200)
+      const existing = new Set(await admin.listTopics())
+      left = left.filter(({ name }) => !existing.has(name))
+    }
   }
 }
 
-function namesExisting(error: unknown): boolean {
-  const { errors = [] } = error as { errors?: readonly unknown[] }
-  return [error, ...errors].some(each => typeOf(each) === 'TOPIC_ALREADY_EXISTS')
+/** Brokers that are not yet registered count as too few replicas. */
+function mayPass(error: unknown): boolean {
+  return isPassing(error) || ['TOPIC_ALREADY_EXISTS', 'INVALID_REPLICATION_FACTOR'].includes(typeOf(error))
 }
 
 /** Waits until all brokers know the topics that were just made. */
