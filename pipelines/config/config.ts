@@ -156,7 +156,7 @@ const scoring = section('How the paired distributions of student and teacher are
 })
 
 const training = section('The optimiser: AdamW over all parameters.', {
-  seed: count(0).default(1).describe('Fixes the order of instances and every sampled token.'),
+  seed: count(0).default(1).describe('Fixes every sampled token.'),
   epochs: count(1).default(1).describe('Passes over the kept questions.'),
   batch: count(1).default(16).describe('Responses of one update.'),
   microbatch: count(1)
