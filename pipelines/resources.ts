@@ -15,7 +15,7 @@ import { configIdentity, identityHash } from './config/identity.ts'
 import type { JudgedContext, ModelContext, RetrievalContext, StageContext } from './context.ts'
 import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
-import { openClaimedLog } from './run-log.ts'
+import { claimModel, openClaimedLog } from './run-log.ts'
 
 export class Resources implements AsyncDisposable {
   /** What every stage has: the log, claimed for this configuration. */
@@ -59,7 +59,9 @@ export class Resources implements AsyncDisposable {
     const prompt = await loadPrompt(config.prompt)
     const engine = await openEngine(config)
     this.#closers.push(() => engine.close())
-    return { ...this.stage, engine, info: await engine.info(), prompt }
+    const info = await engine.info()
+    await claimModel(this.stage.log, config, info)
+    return { ...this.stage, engine, info, prompt }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 /** The log of a run, as its configuration names it; apart from the models, so that looking into it is quick. */
 import { openLmdbLog } from '../bus/lmdb/log.ts'
 import type { Log } from '../bus/port.ts'
+import type { ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { TOPICS } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
@@ -60,4 +61,19 @@ async function claimLog(log: Log, config: Config, identity: Identity): Promise<v
     `the log in ${logPlace(config)} was written by another configuration (${changed.join('; ')}); ` +
       'use the old settings to go on with it, or start another run with --set run=NAME',
   )
+}
+
+/** A log also belongs to one model: its samples and slices are that model's. Throws LOG_MISMATCH. */
+export async function claimModel(log: Log, config: Config, info: ModelInfo): Promise<void> {
+  const { weightsHash, tokenizerHash, templateHash } = info
+  const own = JSON.stringify({ weightsHash, tokenizerHash, templateHash })
+  const before = await log.note('model')
+  if (before === undefined) await log.setNote('model', own)
+  else if (before !== own) {
+    throw new GraspError(
+      'LOG_MISMATCH',
+      `the log in ${logPlace(config)} was written with another model than the one in ${config.model.path}; ` +
+        'use the old model to go on with it, or start another run with --set run=NAME',
+    )
+  }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openLmdbLog } from '../../bus/lmdb/log.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
+import { writeTinyModel } from '../helpers/tiny-model.ts'
 import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
 
 let run: TinyRun
@@ -197,4 +198,12 @@ test('a log of another configuration is refused, naming what differs', async () 
   const { code, stderr } = await grasp(args, { cwd: join(run.folder, 'undisturbed') })
   assert.equal(code, 1)
   assert.match(stderr, /LOG_MISMATCH.*training\.batch was 4 and is 8/)
+})
+
+test('a log of another model is refused', async () => {
+  await writeTinyModel(join(run.folder, 'other'), { contextLength: 256, seed: 9 })
+  const args = ['run', '--config', run.config, '--set', `model.path=${join(run.folder, 'other')}`]
+  const { code, stderr } = await grasp(args, { cwd: join(run.folder, 'undisturbed') })
+  assert.equal(code, 1)
+  assert.match(stderr, /LOG_MISMATCH.*another model/)
 })
