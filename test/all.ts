@@ -16,7 +16,15 @@ if (files.length === 0) {
   process.stderr.write(`no test file matches ${words.join(' ')}\n`)
   process.exit(1)
 }
-const args = ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-concurrency=2', ...options]
+const args = [
+  '--import',
+  'tsx',
+  '--test',
+  '--test-reporter=spec',
+  '--test-concurrency=2',
+  '--test-timeout=600000',
+  ...options,
+]
 const paths = files.map(name => join(folder, name))
 const child = spawn(process.execPath, [...args, ...paths], { stdio: 'inherit' })
 child.on('close', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1))
