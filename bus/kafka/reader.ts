@@ -307,12 +307,13 @@ export class Reader<T extends Topic = Topic> {
     const { until } = this.#options
     if (until === 'never' || [...this.#lanes.values()].some(lane => lane.queue.length > 0)) return false
     const { log } = this.#parts
+    const partitions = log.partitions(this.topic)
+    // Asking the cluster takes its time, and the loop comes by here often.
+    if ((until === 'sealed' || this.#lanes.size < partitions) && !this.#isTimeToLook()) return false
     const stops = until === 'end' ? this.#stops! : await this.#sealedStops()
     if (!stops || this.#rejoin) return false
-    const others = stops.some((_, p) => !this.#lanes.has(p))
     for (const [p, { position }] of this.#lanes) if (position < stops[p]!) return false
-    if (!others) return true
-    if (!this.#isTimeToLook()) return false
+    if (this.#lanes.size === partitions) return true
     const positions = await log.positions(this.group, this.topic)
     for (const [p, stop] of stops.entries()) {
       const { offset } = positions[p]!
@@ -323,7 +324,6 @@ export class Reader<T extends Topic = Topic> {
   }
 
   async #sealedStops(): Promise<readonly number[] | undefined> {
-    if (!this.#isTimeToLook()) return undefined
     const { log } = this.#parts
     await log.meta.refresh()
     return log.sealedEnds(this.topic)
@@ -331,7 +331,7 @@ export class Reader<T extends Topic = Topic> {
 
   #isTimeToLook(): boolean {
     const now = Date.now()
-    if (now - this.#lookedAt < LOOK_MS && now !== this.#lookedAt) return false
+    if (now - this.#lookedAt < LOOK_MS) return false
     this.#lookedAt = now
     return true
   }
