@@ -36,7 +36,7 @@ import { checkName, Names } from './names.ts'
 import { type KafkaCodec, type KafkaLogOptions, MAX_MESSAGE_BYTES } from './options.ts'
 import { ORIGIN_HEADER, originHeader, seenText } from './origin.ts'
 import { Reader, type ReaderParts } from './reader.ts'
-import { delay, retrying } from './retrying.ts'
+import { retrying } from './retrying.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
 import { ensureTopics } from './topics.ts'
 import { Transactions } from './transactions.ts'
@@ -259,8 +259,13 @@ class KafkaLog implements Log {
       await Promise.all([this.#appender.close(), this.#transactions.close()])
       await Promise.all([this.#log.cluster.disconnect(), this.#admin.disconnect()])
     }
-    // Without a broker to tell, sessions and transactions end by their timeouts.
-    await Promise.race([work(), delay(this.#client.timeouts.close)])
+    // Without a broker to tell, sessions and transactions end by their timeouts. A timer that is left would keep the
+    // process from ending by itself.
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, this.#client.timeouts.close)
+    })
+    await Promise.race([work(), late]).finally(() => clearTimeout(timer))
   }
 
   async #startReader<T extends Topic>(
