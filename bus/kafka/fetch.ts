@@ -12,6 +12,8 @@ export interface Fetched {
 export interface FetchLimits {
   /** Of one answer, more only for a record that is larger by itself. */
   readonly maxBytes: number
+  /** Of one partition; as the whole unless told. */
+  readonly partitionBytes?: number
   /** How long the broker may wait for something new, in milliseconds. */
   readonly maxWait: number
 }
@@ -21,7 +23,7 @@ export async function fetchPartitions(
   cluster: Cluster,
   topic: string,
   cursors: ReadonlyMap<number, number>,
-  { maxBytes, maxWait }: FetchLimits,
+  { maxBytes, partitionBytes = maxBytes, maxWait }: FetchLimits,
 ): Promise<Map<number, Fetched>> {
   const answers = await Promise.all(
     [...byLeader(cluster, topic, cursors.keys())].map(async ([nodeId, partitions]) => {
@@ -37,7 +39,7 @@ export async function fetchPartitions(
             partitions: partitions.map(partition => ({
               partition,
               fetchOffset: String(cursors.get(partition)),
-              maxBytes,
+              maxBytes: partitionBytes,
             })),
           },
         ],

@@ -213,13 +213,24 @@ export class Reader<T extends Topic = Topic> {
     }
   }
 
-  /** The partitions to read on in: none while credits are out or enough is at hand. */
+  /**
+   * Where to read on: in no partition while credits are out, and in none of which enough is at hand. Each has a
+   * share of its own, since what waits of one may be of no use until a record of another comes. Who has least
+   * comes first, since an answer may be full before it comes to the last.
+   */
   #wanted(): Map<number, number> {
-    let queued = 0
-    for (const lane of this.#lanes.values()) queued += lane.queued
-    if (!this.#credits.open || queued >= this.#fetchBytes / 2) return new Map()
-    const own = [...this.#lanes].filter(([p, { position }]) => position < this.#stopOf(p))
+    if (!this.#credits.open) return new Map()
+    const enough = this.#share() / 2
+    const own = [...this.#lanes].filter(
+      ([p, { position, queued }]) => position < this.#stopOf(p) && queued < enough,
+    )
+    own.sort(([, a], [, b]) => a.queued - b.queued)
     return new Map(own.map(([p, { position }]) => [p, position]))
+  }
+
+  /** What is asked for of one partition, in bytes. */
+  #share(): number {
+    return Math.max(LEAST_FETCH_BYTES, this.#fetchBytes / Math.max(1, this.#lanes.size))
   }
 
   #stopOf(partition: number): number {
@@ -230,7 +241,11 @@ export class Reader<T extends Topic = Topic> {
     const { log, codec } = this.#parts
     // While anything is at hand, what can be done with it must not wait for more.
     const waiting = [...this.#lanes.values()].every(lane => lane.queue.length === 0)
-    const limits = { maxBytes: this.#fetchBytes, maxWait: waiting ? FETCH_WAIT_MS : 0 }
+    const limits = {
+      maxBytes: this.#fetchBytes,
+      partitionBytes: Math.floor(this.#share()),
+      maxWait: waiting ? FETCH_WAIT_MS : 0,
+    }
     const name = log.names.topic(this.topic)
     const fetched = await retrying(
       this.#cluster,
@@ -266,8 +281,7 @@ export class Reader<T extends Topic = Topic> {
           setImmediate(() => this.#pump())
           return
         }
-        const partition = this.#next()
-        if (partition === undefined || !this.#emit(partition)) return
+        if (!this.#emitNext()) return
       }
     } catch (cause) {
       this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause))
@@ -276,13 +290,18 @@ export class Reader<T extends Topic = Topic> {
     }
   }
 
-  #next(): number | undefined {
+  /** Hands out the next record that there are credits for; false when there is none. */
+  #emitNext(): boolean {
     const count = this.#parts.log.partitions(this.topic)
+    const first = this.#turn
     for (let i = 0; i < count; i++) {
-      const partition = (this.#turn + i) % count
-      if (this.#lanes.get(partition)?.queue.length) return partition
+      const partition = (first + i) % count
+      if (!this.#lanes.get(partition)?.queue.length) continue
+      if (this.#emit(partition)) return true
+      // It is this partition's turn, unless others have a right of their own.
+      if (!this.#credits.open) return false
     }
-    return undefined
+    return false
   }
 
   /** False when there are no credits for the partition's next record. */

@@ -289,6 +289,36 @@ export function describeLog(name: string, make: MakeHarness): void {
         assert.equal(seen.length, 2)
       })
 
+      it('of one partition do not keep the records of another out, where each has some of its own', async () => {
+        // Much in each partition, so that none of it is out of the way by chance.
+        const text = 'x'.repeat(40_000)
+        const outputs = Array.from({ length: 36 }, (_, i) =>
+          output('questions', `key ${i % 12}`, question(`q${i}`, text)),
+        )
+        await log.append(outputs)
+        const ends = await endsOf('questions')
+        const seen: Place[] = []
+        const credits = { records: 1, bytes: 1, atLeastEach: 2 }
+        const subscription = read('questions', { credits, until: 'never' }).subscribe(record => {
+          seen.push(record)
+        })
+        const of = (partition: number) => seen.filter(place => place.partition === partition)
+        await until(() => [0, 1, 2].every(p => of(p).length >= 2))
+        await settle()
+        assert.deepEqual(
+          [0, 1, 2].map(p => of(p).length),
+          [2, 2, 2],
+        )
+        // One partition alone goes on to its end, past all that the others are kept from.
+        const last = 2
+        for (let done = 0; of(last).length < ends[last]!; done = of(last).length) {
+          await commitPast(of(last).at(-1)!)
+          await until(() => of(last).length > done)
+        }
+        assert.deepEqual([of(0).length, of(1).length], [2, 2])
+        subscription.unsubscribe()
+      })
+
       it('counts each group for itself', async () => {
         await log.append(questions(10, () => 'k'))
         const seen: Place[] = []
