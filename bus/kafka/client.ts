@@ -3,11 +3,10 @@
  * rejoin a group and where to go on, and its admin cannot read records; so groups and fetches are done here, with
  * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file.
  */
-import { createRequire } from 'node:module'
-import kafkajs, { CompressionTypes, Kafka, logLevel, type RetryOptions } from 'kafkajs'
-import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { type CompressionTypes, Kafka, logLevel, type RetryOptions } from 'kafkajs'
+import { compressionType, registerCodecs } from './compression.ts'
 import { kafkaFault } from './faults.ts'
-import { type Compression, type KafkaLogOptions, TIMEOUTS } from './options.ts'
+import { type KafkaLogOptions, TIMEOUTS } from './options.ts'
 
 /** Back within seconds after a broker restarted, and patient for about three minutes. */
 const RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 180 }
@@ -145,29 +144,4 @@ export class Client {
   }
 }
 
-/** Errors: CONFIG_INVALID for a codec whose package is not installed. */
-function compressionType(name: Compression): CompressionTypes {
-  if (name === 'none') return CompressionTypes.None
-  if (name === 'gzip') return CompressionTypes.GZIP
-  const type = name === 'snappy' ? CompressionTypes.Snappy : CompressionTypes.LZ4
-  installCodec(name, type)
-  return type
-}
-
-const PACKAGES = { snappy: 'kafkajs-snappy', lz4: '@2l/kafkajs-lz4' }
-
-function installCodec(name: 'snappy' | 'lz4', type: CompressionTypes): void {
-  const require = createRequire(import.meta.url)
-  try {
-    const loaded = require(PACKAGES[name])
-    const codec = loaded.default ?? loaded
-    ;(kafkajs.CompressionCodecs as Record<number, unknown>)[type] = name === 'lz4' ? new codec().codec : codec
-  } catch (cause) {
-    throw new GraspError(
-      'CONFIG_INVALID',
-      `log.compression: ${name} needs the package ${PACKAGES[name]} (${describeError(cause).split('\n')[0]}); ` +
-        `\`npm install ${PACKAGES[name]}\`, or use gzip or none`,
-      { cause },
-    )
-  }
-}
+registerCodecs()
