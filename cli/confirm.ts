@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { GraspError } from '../errors/grasp-error.ts'
+import type { Streams } from './streams.ts'
 
 /**
  * Asks on the terminal. Errors: INTERRUPTED where the answer is not yes, CONFIG_INVALID where nobody can be asked.
  */
-export async function confirm(question: string): Promise<void> {
-  const { stdin, stderr } = process
+export async function confirm(question: string, { stdin, stderr }: Streams): Promise<void> {
   if (!stdin.isTTY || !stderr.isTTY) {
     throw new GraspError(
       'CONFIG_INVALID',

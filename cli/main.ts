@@ -3,10 +3,27 @@ import { CommanderError } from 'commander'
 import { EXIT } from './exit-code.ts'
 import { renderError } from './explain.ts'
 import { createProgram } from './program.ts'
+import type { Streams } from './streams.ts'
 
 /** Writes out what is buffered: on pipes, writes are asynchronous and `process.exit` would drop them. */
 async function flushed(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableLength > 0) await new Promise(resolve => stream.write('', resolve))
+}
+
+/** Runs the command that `argv` (as Node has it) names, and gives its exit code. */
+export async function runArguments(argv: readonly string[], streams: Streams): Promise<number> {
+  let code: number = EXIT.ok
+  const program = createProgram(ended => {
+    code = ended
+  }, streams)
+  try {
+    await program.parseAsync(argv)
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    // Commander has said what is wrong; help and version are successes.
+    code = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  }
+  return code
 }
 
 export async function main(argv: readonly string[]): Promise<void> {
@@ -19,17 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.stderr.write(renderError(error, true))
     process.exit(EXIT.failure)
   })
-  let code: number = EXIT.ok
-  const program = createProgram(ended => {
-    code = ended
-  })
-  try {
-    await program.parseAsync(argv)
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    // Commander has said what is wrong; help and version are successes.
-    code = error.exitCode === 0 ? EXIT.ok : EXIT.usage
-  }
+  const code = await runArguments(argv, process)
   await flushed(process.stdout)
   await flushed(process.stderr)
   process.exit(code)

@@ -67,13 +67,16 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
     ),
   )
   withSelection(
-    withConfig(
-      add(
-        topics,
-        'tail <topic>',
-        'print records as JSON lines, oldest first',
-        async () => (await import('./commands/topics-tail.ts')).tailTopic,
+    withOutput(
+      withConfig(
+        add(
+          topics,
+          'tail <topic>',
+          'print records as JSON lines, oldest first',
+          async () => (await import('./commands/topics-tail.ts')).tailTopic,
+        ),
       ),
+      'print an error as JSON too; records always are',
     ),
   )
     .option('-n, --records <n>', 'how many of the newest records', wholeNumber, 10)

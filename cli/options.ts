@@ -19,9 +19,12 @@ export function collect(value: string, before: string[] = []): string[] {
   return [...before, value]
 }
 
-export function withOutput(command: Command): Command {
+export function withOutput(
+  command: Command,
+  json = 'print one JSON document on standard output, also for an error',
+): Command {
   return command
-    .option('--json', 'print one JSON document on standard output')
+    .option('--json', json)
     .addOption(
       new Option('--log-level <level>', 'least level of log lines on standard error')
         .choices(LOG_LEVELS)

@@ -3,6 +3,8 @@ import { Command, Option } from 'commander'
 import { addOperating } from './operating.ts'
 import { type AddCommand, withConfig, withOutput } from './options.ts'
 import type { CommonOptions, Session } from './session.ts'
+import type { Streams } from './streams.ts'
+import { packageVersion } from './version.ts'
 
 const AFTER_HELP = `
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted (\`grasp run\` then goes on).
@@ -16,16 +18,21 @@ Examples:
   grasp init                                          a commented configuration to start from`
 
 /** `ended` gets the exit code of the command that ran. */
-export function createProgram(ended: (code: number) => void): Command {
+export function createProgram(ended: (code: number) => void, streams: Streams = process): Command {
   const program = new Command('grasp')
   program
     .description('Keeps a language model personalised while its users keep talking to it (GRASP).')
+    .version(packageVersion(), '-V, --version', 'print the version')
     .addHelpText('after', EXAMPLES)
     .addHelpText('after', AFTER_HELP)
     .showHelpAfterError('(grasp --help tells more)')
     .showSuggestionAfterError()
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'error USAGE:')) })
+    .configureOutput({
+      writeOut: text => streams.stdout.write(text),
+      writeErr: text => streams.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, 'error USAGE:')),
+    })
 
   const add: AddCommand = (parent, usage, what, load) => {
     const command = parent.command(usage).description(what).addHelpText('after', AFTER_HELP)
@@ -34,7 +41,7 @@ export function createProgram(ended: (code: number) => void): Command {
       const options = parameters.at(-2) as CommonOptions
       const { runCommand } = await import('./session.ts')
       const work = async (session: Session) => (await load())(session, options as never, ...(args as never[]))
-      ended(await runCommand(options, work))
+      ended(await runCommand(options, work, streams))
     })
   }
 

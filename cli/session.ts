@@ -7,6 +7,7 @@ import { onInterrupt } from './interrupt.ts'
 import type { LogLevel } from './log-levels.ts'
 import { createLogger } from './logger.ts'
 import { createProgress, progressMode } from './progress.ts'
+import type { Streams } from './streams.ts'
 
 /** The options that all commands share, as commander gives them. */
 export interface CommonOptions {
@@ -18,6 +19,7 @@ export interface CommonOptions {
 }
 
 export interface Session {
+  readonly streams: Streams
   readonly hooks: Omit<RunHooks, 'signal'>
   /** From now on a Ctrl-C first aborts this signal, saying `text`, instead of ending the process. */
   askToStop(text?: string): AbortSignal
@@ -33,12 +35,13 @@ export interface Session {
   fail(): void
 }
 
-/** Runs a command to its end and returns the exit code; standard output and error are written by then. */
+/** Runs a command to its end and returns the exit code; all output is written by then. */
 export async function runCommand(
   options: CommonOptions,
   work: (session: Session) => Promise<void>,
+  streams: Streams = process,
 ): Promise<number> {
-  const { stdout, stderr } = process
+  const { stdout, stderr } = streams
   const { logLevel = 'warn', json = false } = options
   const human = stderr.isTTY === true
   using progress = createProgress(stderr, progressMode(stderr, options.progress ?? true, process.env))
@@ -50,6 +53,7 @@ export async function runCommand(
   const logger = createLogger(logLevel, human, text => progress.print(text))
   let code: number = EXIT.ok
   const session: Session = {
+    streams,
     hooks: { logger, progress: event => progress.event(event) },
     askToStop: text => interrupt.askToStop(text),
     async config() {
@@ -72,7 +76,8 @@ export async function runCommand(
     const error = firstFailure(thrown)
     code = exitCode(error)
     progress[Symbol.dispose]()
-    if (json) stdout.write(`${JSON.stringify({ error: explain(error) }, null, 2)}\n`)
+    // On one line, since it may come after lines of records.
+    if (json) stdout.write(`${JSON.stringify({ error: explain(error) })}\n`)
     stderr.write(renderError(error, logLevel === 'debug'))
   }
   return code

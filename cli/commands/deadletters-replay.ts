@@ -11,6 +11,7 @@ import {
 } from '../../pipelines/operate/dead-letters.ts'
 import { openExistingLog } from '../../pipelines/operate/open.ts'
 import { applyReplay, planReplay, type Replayed, type ReplayPlan } from '../../pipelines/operate/replay.ts'
+import { openRunLog } from '../../pipelines/run-log.ts'
 import { confirm } from '../confirm.ts'
 import type { Session } from '../session.ts'
 import { table } from '../table.ts'
@@ -41,7 +42,7 @@ export async function replayLetters(
     throw new GraspError('CONFIG_INVALID', message)
   }
   const config = await session.config()
-  const log = await openExistingLog(config)
+  const log = dryRun ? await openRunLog(config, { readOnly: true }) : await openExistingLog(config)
   try {
     const chosen = ids.length > 0 ? await lettersAt(log, ids, item) : deadLetters(log, filter)
     const plan = await planReplay(log, chosen, { again, maxPostBytes: config.data.maxPostBytes })
@@ -50,7 +51,7 @@ export async function replayLetters(
     if (!dryRun && plan.replays.length > 0) {
       session.say(text.trimEnd())
       // Whoever names them one by one has said what is meant.
-      if (!yes && ids.length === 0) await confirm('Publish them?')
+      if (!yes && ids.length === 0) await confirm('Publish them?', session.streams)
       done = await applyReplay(log, plan)
     }
     const applied = done.length > 0

@@ -27,7 +27,7 @@ export async function lag(
       return
     }
     const signal = session.askToStop()
-    const { stdout } = process
+    const { stdout } = session.streams
     let shown = 0
     while (!signal.aborted) {
       const [stages, now] = [await stageLags(log, { exact }), Date.now()]

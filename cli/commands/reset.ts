@@ -3,6 +3,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { Checkpoints } from '../../pipelines/checkpoints.ts'
 import { openExistingLog } from '../../pipelines/operate/open.ts'
 import { applyReset, planReset, type ResetPlan, type ResetTarget } from '../../pipelines/operate/reset.ts'
+import { openRunLog } from '../../pipelines/run-log.ts'
 import { confirm } from '../confirm.ts'
 import type { Session } from '../session.ts'
 import { table } from '../table.ts'
@@ -20,14 +21,14 @@ export async function reset(session: Session, options: ResetOptions): Promise<vo
   const { partition, dryRun = false, yes = false } = options
   const request = { stage: stageNamed(options.stage), to: targetNamed(options.to), partition }
   const config = await session.config()
-  const log = await openExistingLog(config)
+  const log = dryRun ? await openRunLog(config, { readOnly: true }) : await openExistingLog(config)
   try {
     const plan = await planReset(log, request, new Checkpoints(join(config.output.path, 'checkpoints')))
     const text = describeReset(plan)
     const changes = plan.steps.some(({ committed, target }) => committed !== target)
     if (!dryRun && changes) {
       session.say(text.trimEnd())
-      if (!yes) await confirm(`Set ${plan.stage} there?`)
+      if (!yes) await confirm(`Set ${plan.stage} there?`, session.streams)
       await applyReset(log, plan)
     }
     const applied = !dryRun && changes

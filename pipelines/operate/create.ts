@@ -13,7 +13,7 @@ export interface CreatedTopic extends TopicInfo {
  * where one is there with other settings.
  */
 export async function createTopics(config: Config): Promise<CreatedTopic[]> {
-  const before = new Set((await presentTopics(config)).map(({ topic }) => topic))
+  const before = new Set(await presentTopics(config))
   const log = await openRunLog(config)
   try {
     return (await log.topics()).map(info => ({ ...info, created: !before.has(info.topic) }))

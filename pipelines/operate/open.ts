@@ -1,4 +1,5 @@
-import type { Log, TopicInfo } from '../../bus/port.ts'
+import type { Log } from '../../bus/port.ts'
+import type { Topic } from '../../schemas/types.ts'
 import type { Config } from '../config/config.ts'
 import { openRunLog } from '../run-log.ts'
 
@@ -9,14 +10,19 @@ export async function openExistingLog(config: Config): Promise<Log> {
   return openRunLog(config)
 }
 
-/** What is in the log of a run, and nothing where there is no such log. */
-export async function presentTopics(config: Config): Promise<TopicInfo[]> {
+/** The topics that a run has by now. */
+export async function presentTopics(config: Config): Promise<Topic[]> {
+  if (config.log.kind === 'kafka') {
+    const { kafkaSettings } = await import('../kafka-settings.ts')
+    const { presentKafkaTopics } = await import('../../bus/kafka/present.ts')
+    return presentKafkaTopics(await kafkaSettings(config))
+  }
   const log = await openRunLog(config, { readOnly: true }).catch((error: { code?: string }) => {
     if (error.code === 'LOG_UNAVAILABLE') return undefined
     throw error
   })
   try {
-    return (await log?.topics()) ?? []
+    return ((await log?.topics()) ?? []).map(({ topic }) => topic)
   } finally {
     await log?.close()
   }

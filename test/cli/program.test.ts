@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, test } from 'node:test'
 import { createProgram } from '../../cli/program.ts'
@@ -39,6 +40,13 @@ describe('grasp', { concurrency: 2 }, () => {
       assert.ok(command.description().length > 0, command.name())
       for (const option of command.options) assert.ok((option.description ?? '').length > 0, option.flags)
     }
+  })
+
+  test('--version is that of the package', async () => {
+    const { code, stdout } = await grasp(['--version'], anywhere)
+    const file = new URL('../../package.json', import.meta.url)
+    assert.equal(stdout, `${JSON.parse(readFileSync(file, 'utf8')).version}\n`)
+    assert.equal(code, 0)
   })
 
   test('no command at all shows the help and is wrong usage', async () => {

@@ -1,11 +1,7 @@
 /** The commands for operating a run, over whichever log the settings choose. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { deadLetter } from '../../../bus/dead-letter.ts'
 import type { Envelope, Log } from '../../../bus/port.ts'
 import { GraspError } from '../../../errors/grasp-error.ts'
@@ -14,9 +10,8 @@ import { countRecords } from '../../../pipelines/operate/records.ts'
 import { openRunLog } from '../../../pipelines/run-log.ts'
 import { gather } from '../../bus/samples.ts'
 import { context } from '../../pipelines/operate/samples.ts'
-import { CONFIG, type Ended, item, Workspace } from '../grasp.ts'
-
-const BIN = fileURLToPath(new URL('../../../bin/grasp.js', import.meta.url))
+import { CONFIG, item, Workspace } from '../grasp.ts'
+import { graspHere } from '../in-process.ts'
 
 export interface OperatingOptions {
   /** `key=value` for `--set`: which log, and where. */
@@ -36,7 +31,10 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
   describe(`${name}: operating a run`, () => {
     let workspace: Workspace
     const set = settings.flatMap(setting => ['--set', setting])
-    const grasp = (...args: string[]): Promise<Ended> => workspace.grasp(...args, ...set)
+    const grasp = (...args: string[]) => graspHere([...args, ...set], { cwd: workspace.path })
+    /** A command that goes on until it is stopped, or stops by itself. */
+    const watched = (args: string[], watch: (text: string) => void) =>
+      graspHere([...args, ...set], { cwd: workspace.path, watch })
     const json = async (...args: string[]) => {
       const { code, stdout, stderr } = await grasp(...args, '--json')
       assert.equal(code, 0, stderr)
@@ -55,7 +53,7 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
       }
     }
     const lagOf = async (stage: string): Promise<Lag> =>
-      (await json('lag')).stages.find((lag: Lag) => lag.stage === stage)
+      (await json('lag', '--exact')).stages.find((lag: Lag) => lag.stage === stage)
 
     before(async () => {
       workspace = new Workspace()
@@ -99,18 +97,18 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
           .filter(line => line !== '')
           .map(line => (JSON.parse(line) as { key: string }).key)
       assert.deepEqual(await keys('--where', 'profile.id=p', '--where', 'id!=b'), ['a', 'c'])
-      assert.deepEqual(await keys('--offset', '0', '--limit', '2'), ['a', 'b'])
+      assert.deepEqual(await keys('--offset', '0', '--limit', '2', '--json'), ['a', 'b'])
+      const absent = await grasp('topics', 'tail', 'questions', '--partition', '9', '--json')
+      assert.deepEqual(Object.keys(JSON.parse(absent.stdout)), ['error'])
       const wrong = await grasp('topics', 'tail', 'questions', '--where', 'profile.txt=x')
       assert.equal(wrong.code, 2)
       assert.match(wrong.stderr, /no field 'txt' in profile of questions; did you mean text\?/)
     })
 
     test('tail --follow prints what comes, once, until the limit', async () => {
-      const args = ['topics', 'tail', 'contexts', '--follow', '--where', 'split=test', '--limit', '2', ...set]
-      const child = spawn(process.execPath, [BIN, ...args], { cwd: workspace.path })
+      const args = ['topics', 'tail', 'contexts', '--follow', '--where', 'split=test', '--limit', '2']
       const ids: string[] = []
-      createInterface({ input: child.stdout }).on('line', line => ids.push(JSON.parse(line).value.id))
-      const closed = once(child, 'close')
+      const followed = watched(args, line => ids.push(JSON.parse(line).value.id))
       await withLog(async log => {
         for (const [id, split] of [
           ['t1', 'test'],
@@ -119,7 +117,7 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
         ] as const)
           await log.append([context(id, split)])
       })
-      assert.deepEqual(await closed, [0, null])
+      assert.equal((await followed).code, 0)
       assert.deepEqual(ids, ['t1', 't2'])
     })
 
@@ -130,16 +128,15 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
       assert.match(stdout, /^retrieval +questions +\d+ +0 +(3|≤ \d+) +\d+ \w+ +not running$/m)
       assert.match(stdout, /^evaluation +contexts +– +– +– +– +keeps no position$/m)
 
-      const child = spawn(process.execPath, [BIN, 'lag', '--watch', '0.1', ...set], { cwd: workspace.path })
-      const closed = once(child, 'close')
-      let seen = 0
-      for await (const line of createInterface({ input: child.stdout })) {
-        assert.match(line, /^\d{4}-\S+Z retrieval (3|≤ \d+) \(\d+ \w+\), validation /)
-        seen += 1
-        if (seen === 3) child.kill('SIGINT')
-      }
-      assert.deepEqual(await closed, [0, null])
-      assert.ok(seen >= 3)
+      const lines: string[] = []
+      const { code } = await watched(['lag', '--watch', '0.1'], line => {
+        lines.push(line)
+        if (lines.length === 3) process.emit('SIGINT')
+      })
+      assert.equal(code, 0)
+      assert.equal(lines.length, 3)
+      for (const line of lines)
+        assert.match(line, /^\d{4}-\S+Z retrieval (3|≤ \d+) \(\d+ \w+\), validation .*\n$/)
     })
 
     test('reset shows, asks, and sets', async () => {
@@ -162,14 +159,16 @@ export function describeOperating(name: string, { settings }: OperatingOptions):
       assert.match(training.stderr, /training's position is in its checkpoint/)
     })
 
-    test('reset is refused while another process works as the stage, and lag shows it', async () => {
+    test('reset is refused while something works as the stage, and lag shows it', async () => {
       await withLog(async log => {
         const credits = { records: 1, bytes: 1 }
         const reading = log.read('questions', { group: 'retrieval', credits, until: 'never' }).subscribe()
         try {
-          const { code, stderr } = await grasp('reset', '--stage', 'retrieval', '--to', 'beginning', '--yes')
-          assert.equal(code, 1)
-          assert.match(stderr, /^error GROUP_ACTIVE: retrieval is at work \(.+\); stop the run first/m)
+          for (const how of ['--yes', '--dry-run']) {
+            const { code, stderr } = await grasp('reset', '--stage', 'retrieval', '--to', 'beginning', how)
+            assert.equal(code, 1)
+            assert.match(stderr, /^error GROUP_ACTIVE: retrieval is at work \(.+\); stop the run first/m)
+          }
           const lag = await lagOf('retrieval')
           assert.deepEqual([lag.state, lag.workers.length], ['working', 1])
         } finally {
