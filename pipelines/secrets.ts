@@ -57,7 +57,7 @@ export async function readCertificates(section: string, files: CertificateFiles)
     if (name === 'key' && !text.includes('PRIVATE KEY-----')) throw wrong('holds no PEM private key')
     if (/ENCRYPTED/.test(text))
       throw wrong('is encrypted, which is not supported; keep it in a file that only this user may read')
-    if (name !== 'key') checkCertificates(text, wrong)
+    if (name !== 'key') checkCertificates(text, name === 'cert', wrong)
     texts[name] = text
   }
   try {
@@ -73,17 +73,21 @@ export async function readCertificates(section: string, files: CertificateFiles)
   return texts
 }
 
-/** OpenSSL passes over an authority that it cannot read. */
-function checkCertificates(text: string, wrong: (what: string) => GraspError): void {
+/** OpenSSL passes over an authority that it cannot read, and only the other side sees that a certificate is old. */
+function checkCertificates(text: string, own: boolean, wrong: (what: string) => GraspError): void {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g)
   if (!blocks) throw wrong('holds no PEM certificate')
-  for (const [i, block] of blocks.entries()) {
+  const certificates = blocks.map((block, i) => {
     try {
-      new X509Certificate(block)
+      return new X509Certificate(block)
     } catch (cause) {
       throw wrong(`certificate ${i + 1} is damaged: ${describeError(cause)}`)
     }
-  }
+  })
+  // Of a chain the first is one's own; of several authorities some may have had their time.
+  const needed = own ? certificates.slice(0, 1) : certificates
+  if (needed.every(({ validTo }) => Date.parse(validTo) < Date.now()))
+    throw wrong(`expired on ${needed.at(-1)!.validTo}; renew it`)
 }
 
 async function readText(key: string, file: string): Promise<string> {

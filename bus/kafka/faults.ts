@@ -1,5 +1,6 @@
 /** What kafkajs reports, as errors that say what to do. */
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { tlsAdvice } from '../tls-advice.ts'
 
 /** A GraspError of anything thrown while `doing` something with the log on these brokers. */
 export function kafkaFault(brokers: readonly string[], doing: string, cause: unknown): GraspError {
@@ -27,12 +28,11 @@ function advice(cause: unknown): string {
   if (type === 'SASL_AUTHENTICATION_FAILED' || type === 'KafkaJSSASLAuthenticationError') {
     return `the broker refused the login (${text}); check log.sasl`
   }
-  if (/certificate|self.signed|unable to verify|SSL|TLS/i.test(text)) {
-    return `no trusted TLS connection (${text}); check log.tls`
-  }
+  const tls = tlsAdvice(rootOf(cause), 'log.tls')
+  if (tls !== undefined) return tls
   if (type.endsWith('AUTHORIZATION_FAILED')) return `not allowed (${text}); give this user the permission`
-  // What a broker does when somebody speaks without TLS to TLS, or without logging in.
-  if (/closed connection/i.test(text)) {
+  // What a broker does when somebody speaks without TLS to TLS, without logging in, or without a certificate.
+  if (/closed connection|ECONNRESET|EPIPE/i.test(text)) {
     return `the broker hung up (${text}); check log.brokers, log.tls and log.sasl, and that Kafka runs`
   }
   if (/ECONNREFUSED|ENOTFOUND|ETIMEDOUT|EHOSTUNREACH|EAI_AGAIN|timeout/i.test(text)) {

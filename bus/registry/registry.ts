@@ -4,6 +4,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { tlsAdvice } from '../tls-advice.ts'
 import { type Certificates, type JsonAnswer, type JsonRequest, requestJson } from './http.ts'
 
 export interface RegistryOptions {
@@ -25,6 +26,7 @@ const LONGEST_PAUSE = 3000
 export class Registry {
   readonly url: string
   readonly #headers: Readonly<Record<string, string>>
+  readonly #anonymous: boolean
   readonly #tls: Certificates | undefined
   readonly #timeoutMs: number
   readonly #waitMs: number
@@ -37,6 +39,7 @@ export class Registry {
       'Content-Type': TYPE,
       ...(username === undefined ? {} : { Authorization: `Basic ${login}` }),
     }
+    this.#anonymous = username === undefined
     this.#tls = tls
     this.#timeoutMs = timeoutMs
     this.#waitMs = waitMs
@@ -57,7 +60,7 @@ export class Registry {
     await this.#setRule(subject)
     const answer = await this.#ask('POST', `${path}/versions`, body)
     if (answer.status === 200) return this.#id(answer)
-    if (answer.status !== 409 && answer.status !== 422) throw this.#unexpected(answer)
+    if (!isRefusal(answer)) throw this.#unexpected(answer)
     // Another process may have been quicker.
     const now = await this.#lookUp(path, body)
     if (now !== undefined) return now
@@ -125,8 +128,12 @@ export class Registry {
         fault = `answered ${answer.status}: ${messageOf(answer)}`
       } catch (error) {
         cause = error
-        fault = `cannot be reached: ${networkFault(error)}`
-        if (isLasting(error)) throw this.#unavailable(fault, cause)
+        const tls = tlsAdvice(error, 'log.registry.tls')
+        fault = `cannot be reached: ${tls ?? networkFault(error)}`
+        // Another try changes nothing about a certificate; a server that is starting may hang up.
+        if (tls !== undefined && (error as { code?: unknown }).code !== 'ECONNRESET') {
+          throw new GraspError('LOG_UNAVAILABLE', `the schema registry at ${this.url} ${fault}`, { cause })
+        }
       }
       const spent = performance.now() - start
       if (spent + pause > this.#waitMs) {
@@ -147,9 +154,10 @@ export class Registry {
   #unexpected(answer: JsonAnswer): GraspError {
     const { status } = answer
     if (status === 401 || status === 403) {
-      const remedy = 'check log.registry.username and its password'
-      const message = `the schema registry at ${this.url} refuses this user (${status}): ${remedy}`
-      return new GraspError('LOG_UNAVAILABLE', message)
+      const said = this.#anonymous
+        ? `wants a user (${status}): set log.registry.username and log.registry.passwordEnv`
+        : `refuses this user (${status}): check log.registry.username and its password`
+      return new GraspError('LOG_UNAVAILABLE', `the schema registry at ${this.url} ${said}`)
     }
     const hint = status === 404 || status === 200 ? '; is log.registry.url the base of a Confluent API?' : ''
     const message = `the schema registry at ${this.url} answered ${status}: ${messageOf(answer)}${hint}`
@@ -161,6 +169,14 @@ export class Registry {
 function isAbsent({ status, body }: JsonAnswer): boolean {
   return (
     status === 404 && /^404\d\d$/.test(String((body as { error_code?: unknown } | undefined)?.error_code))
+  )
+}
+
+/** The schema itself is what is not taken: it is no valid one, or the subject's rule does not allow it. */
+function isRefusal({ status, body }: JsonAnswer): boolean {
+  // 42205: the registry, or the subject, is only to be read at the moment.
+  return (
+    status === 409 || (status === 422 && (body as { error_code?: unknown } | undefined)?.error_code !== 42205)
   )
 }
 
@@ -176,9 +192,4 @@ function networkFault(error: unknown): string {
   if (describeError(error) === '' && errors?.[0] !== undefined) return networkFault(errors[0])
   const text = describeError(error)
   return code === undefined || text.includes(code) ? text : `${text} (${code})`
-}
-
-/** What another try cannot change: certificates, and TLS where there is none. */
-function isLasting(error: unknown): boolean {
-  return /CERT|TLS|SSL|EPROTO|UNABLE_TO|ERR_INVALID/.test(String((error as { code?: unknown }).code))
 }

@@ -124,11 +124,13 @@ describe('the settings of the Kafka adapter', () => {
     let ca: string
     let own: { cert: string; key: string }
     let other: { cert: string; key: string }
+    let old: { ca: string; cert: string; key: string }
     before(async () => {
       const authority = await makeAuthority(folder, 'authority')
       ca = authority.cert
       own = await authority.issue('own')
       other = await authority.issue('other')
+      old = { ca: await authority.expired(), ...(await authority.issue('old', -1)) }
     })
     const set = (files: Record<string, string>) =>
       Object.entries(files).map(([key, path]) => `log.tls.${key}=${path}`)
@@ -140,6 +142,19 @@ describe('the settings of the Kafka adapter', () => {
         cert: await readFile(own.cert, 'utf8'),
         key: await readFile(own.key, 'utf8'),
       })
+    })
+
+    test('that have expired are told, but not one authority of several', async () => {
+      assert.match(
+        await fault(set({ ca: old.ca })),
+        /^log\.tls\.ca: .*ca-expired\.pem: expired on .*; renew it/,
+      )
+      const { cert, key } = old
+      assert.match(await fault(set({ ca, cert, key })), /^log\.tls\.cert: .*old\.pem: expired on /)
+      const both = file('both.pem', (await readFile(old.ca, 'utf8')) + (await readFile(ca, 'utf8')))
+      assert.ok(await settings(set({ ca: both })))
+      const chain = file('chain.pem', (await readFile(own.cert, 'utf8')) + (await readFile(old.ca, 'utf8')))
+      assert.ok(await settings(set({ ca, cert: chain, key: own.key })))
     })
 
     test('that are not there, are something else or do not belong together are told', async () => {

@@ -240,7 +240,8 @@ describe('a schema registry', { skip }, () => {
         const distrustful = new Registry({ url: secure, ...login, ...options, waitMs: 60_000 })
         await assert.rejects(distrustful.register('s', '"int"'), {
           code: 'LOG_UNAVAILABLE',
-          message: /cannot be reached: .*certificate/,
+          message:
+            /cannot be reached: no trusted TLS .*self-signed certificate.*check log\.registry\.tls\.ca/,
         })
       }
     })
@@ -249,7 +250,15 @@ describe('a schema registry', { skip }, () => {
       const plain = new Registry({ url: url.replace('http:', 'https:'), waitMs: 60_000 })
       await assert.rejects(plain.register('s', '"int"'), {
         code: 'LOG_UNAVAILABLE',
-        message: /cannot be reached/,
+        message: /cannot be reached: .*speaks no TLS there; check log\.registry\.tls/,
+      })
+    })
+
+    test('no password where one is needed is told', async () => {
+      const anonymous = new Registry({ url: secure, tls, waitMs: 60_000 })
+      await assert.rejects(anonymous.check(), {
+        code: 'LOG_UNAVAILABLE',
+        message: /wants a user \(401\): set log\.registry\.username/,
       })
     })
   })
@@ -283,6 +292,26 @@ describe('a schema registry that does not answer', () => {
       const codec = codecAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 60_000)
       await codec.prepareToEncode(['questions'])
       assert.deepEqual([...codec.encode('questions', question('a')).subarray(0, 5)], [0, 0, 0, 0, 7])
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
+  test('that may only be read at the moment is not said to refuse the schema', async () => {
+    const codes = [40401, 40408, 0, 42205]
+    const server = createHttpServer((_request, response) => {
+      const error_code = codes.shift()!
+      response.writeHead(error_code === 0 ? 200 : Math.floor(error_code / 100))
+      response.end(JSON.stringify({ error_code, message: 'is in read-only mode' }))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const codec = codecAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, 0)
+      await assert.rejects(codec.prepareToEncode(['questions']), {
+        code: 'LOG_UNAVAILABLE',
+        message: /answered 422: is in read-only mode/,
+      })
     } finally {
       server.closeAllConnections()
       server.close()
