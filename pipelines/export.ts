@@ -1,6 +1,7 @@
 /** A policy as a Hugging Face directory of its own, without optimiser state. */
 import { readdir } from 'node:fs/promises'
 import { GraspError } from '../errors/grasp-error.ts'
+import { makeNamedFolder } from '../errors/make-folder.ts'
 import type { Config } from './config/config.ts'
 import { choosePolicy, type PolicySelector } from './policies.ts'
 import { openEngine } from './resources.ts'
@@ -30,6 +31,8 @@ export async function exportPolicy(
     )
   }
   const chosen = await choosePolicy(config, policy)
+  // Before the model is loaded, which takes its time.
+  makeNamedFolder('export', path)
   const engine = await openEngine({ ...config, model: { ...config.model, path: chosen.path } })
   try {
     await engine.exportPolicy('teacher', path, dtype)

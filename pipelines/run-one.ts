@@ -1,10 +1,10 @@
 /** One stage as a process of its own: several of one stage share its partitions, and the log ties them together. */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { ignoreElements, lastValueFrom, type Observable } from 'rxjs'
 import type { Log } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
+import { makeNamedFolder } from '../errors/make-folder.ts'
 import type { Topic } from '../schemas/types.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
@@ -33,7 +33,7 @@ const POLL_MS = 250
  * the run for `evaluation`, else nothing. Ends with INTERRUPTED when the signal stops it first.
  */
 export async function runStageProcess(config: Config, stage: StageName, hooks: RunHooks): Promise<unknown> {
-  await mkdir(config.output.path, { recursive: true })
+  makeNamedFolder('output.path', config.output.path)
   hooks.progress({ kind: 'phase', name: `opening ${stage}` })
   await using resources = await Resources.open(config, hooks)
   hooks.progress({ kind: 'phase', name: stage })

@@ -1,8 +1,8 @@
 /** The whole method on one machine: every stage, wired by topics, from files to a trained policy. */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { concat, defer, EMPTY, from, ignoreElements, lastValueFrom, merge, type Observable } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
+import { makeNamedFolder } from '../errors/make-folder.ts'
 import { PolicyGate } from '../operators/policy-gate.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
@@ -29,7 +29,7 @@ type WholeContext = RetrievalContext & JudgedContext & PolicyContext
 export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunResult> {
   const began = performance.now()
   const { signal, progress } = hooks
-  await mkdir(config.output.path, { recursive: true })
+  makeNamedFolder('output.path', config.output.path)
   progress({ kind: 'phase', name: 'opening' })
   await using resources = await Resources.open(config, hooks)
   const parts = { ...(await resources.retrieval()), ...(await resources.judged()) }

@@ -2,19 +2,11 @@
  * Looks at the log's folder before LMDB does: its native code reports little of what is wrong, and does not
  * survive a file that is no database.
  */
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { GraspError } from '../../errors/grasp-error.ts'
+import { makeFolder } from '../../errors/make-folder.ts'
 import { logFault } from './faults.ts'
 
 /** Stands near the start of both meta pages of a database (`MDB_MAGIC`), in the machine's byte order. */
@@ -33,7 +25,7 @@ export function prepareFolder(path: string, readOnly: boolean): void {
     if (readOnly && !existsSync(data)) {
       throw new GraspError('LOG_UNAVAILABLE', `there is no log in ${path}; check log.path and the run's name`)
     }
-    if (!readOnly) mkdirSync(path, { recursive: true })
+    if (!readOnly) makeFolder(path)
     checkAccess(path, readOnly)
     if (existsSync(data) && !isDatabase(data)) {
       throw new GraspError(

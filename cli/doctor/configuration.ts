@@ -8,11 +8,15 @@ import { readModelConfig } from '../../engine/weights/model-config.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Config } from '../../pipelines/config/config.ts'
-import { countItems } from '../../pipelines/data/lampqa.ts'
+import { readLampQa } from '../../pipelines/data/lampqa.ts'
 import { openJudge, openRetriever } from '../../pipelines/resources.ts'
 import { loadPrompt } from '../../prompts/prompt.ts'
 import { type Check, check, size } from './check.ts'
 import { kafkaChecks } from './kafka.ts'
+
+const SPLITS = ['train', 'validation', 'test'] as const
+
+type Split = (typeof SPLITS)[number]
 
 export async function configurationChecks(load: () => Promise<Config>): Promise<Check[]> {
   let config: Config | undefined
@@ -27,10 +31,9 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
   const loaded = config
   checks.push(await check('model', () => describeModel(model.path)))
   checks.push(await check('tokenizer', () => describeTokenizer(model.path)))
-  for (const split of ['train', 'validation', 'test'] as const) {
+  for (const split of SPLITS) {
     const file = data[split]
-    if (file !== undefined)
-      checks.push(await check(`data.${split}`, async () => `${await countItems(file)} items in ${file}`))
+    if (file !== undefined) checks.push(await check(`data.${split}`, () => describeData(file, split, loaded)))
   }
   checks.push(
     await check('prompt', async () => `${prompt}, sha256 ${(await loadPrompt(prompt)).hash.slice(0, 12)}…`),
@@ -80,6 +83,27 @@ async function describeRetriever(config: Config): Promise<string> {
   return `${config.retrieval.kind}, top ${config.retrieval.topK}, hash ${retriever.hash.slice(0, 12)}…`
 }
 
+/** Reads every item, as `grasp ingest` would: a file of another format has lines too, but none of them is an item. */
+async function describeData(file: string, split: Split, { data }: Config): Promise<string> {
+  const { maxPostBytes, limit } = data
+  const last = limit[split] ?? Number.POSITIVE_INFINITY
+  let [right, wrong] = [0, 0]
+  let first: GraspError | undefined
+  for await (const { item, error } of readLampQa(file, { split, maxPostBytes })) {
+    if (item > last) continue // read on, since the file may be cut off
+    if (error === undefined) right += 1
+    else wrong += 1
+    first ??= error
+  }
+  if (right === 0) {
+    const what =
+      first === undefined ? `${file}: holds no items` : `none of its items can be used; ${first.message}`
+    throw new GraspError('DATA_INVALID', `${what}. Expected a JSON array of items, or one item a line`)
+  }
+  const items = `${right} item${right === 1 ? '' : 's'} in ${file}`
+  return wrong === 0 ? items : `${items}; ${wrong} would be left out, the first: ${first!.message}`
+}
+
 /** The folder, or the nearest one above it that exists, must be writable. */
 async function describeFolder(path: string): Promise<string> {
   let there = path
@@ -95,5 +119,7 @@ async function describeFolder(path: string): Promise<string> {
     )
   }
   const { bavail, bsize } = await statfs(there)
+  if (bavail === 0)
+    throw new GraspError('LOG_UNAVAILABLE', `${path}: there is no space in ${there}; name another folder`)
   return `${path}${there === path ? '' : ' (will be made)'}, ${size(bavail * bsize)} free`
 }

@@ -1,6 +1,7 @@
 /** Files and folders that are on the disk when the call returns. */
-import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makeFolder } from '../../errors/make-folder.ts'
 
 export async function writeDurably(path: string, content: Uint8Array | string): Promise<void> {
   const file = await open(path, 'w')
@@ -37,7 +38,7 @@ export async function replaceFolder(
   await checkReplaceable(path, mark)
   const aside = asideName(path)
   await rm(aside, { recursive: true, force: true })
-  await mkdir(aside, { recursive: true })
+  makeFolder(aside)
   try {
     await fill(aside)
     await syncFolder(aside)

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseProfile } from '../../../cli/commands/answer.ts'
-import { makeTinyRun, type TinyRun } from '../../helpers/tiny-run.ts'
+import { makeTinyRun, type TinyRun, tinyItem } from '../../helpers/tiny-run.ts'
 import { type Ended, grasp } from '../grasp.ts'
 
 describe('commands on a trained run', () => {
@@ -94,6 +94,12 @@ describe('commands on a trained run', () => {
     const again = await run(['export', 'out'])
     assert.equal(again.code, 2)
     assert.match(again.stderr, /out: is not empty; name a new folder/)
+    await writeFile(join(tiny.folder, 'file'), '')
+    const file = await run(['export', 'file/out'])
+    assert.match(
+      file.stderr,
+      /^error CONFIG_INVALID: \S+file\/out: expected a new or empty folder, but ENOTDIR/m,
+    )
     // What was exported is a model of its own.
     const used = await run(['doctor', '--set', 'model.path=out', '--json'])
     assert.equal(used.code, 0, used.stdout)
@@ -160,6 +166,21 @@ describe('doctor', () => {
     assert.deepEqual([...failed.keys()], ['data.test', 'prompt', 'log.path'])
     assert.match(failed.get('data.test') ?? '', /is cut off/)
     assert.match(failed.get('log.path') ?? '', /file is a file; expected a folder/)
+  })
+
+  test('a data file of another format, or with wrong items', async () => {
+    await writeFile(join(tiny.folder, 'data.yaml'), '- id: a\n  question: Which?\n')
+    const yaml = await doctor('--set', 'data.train=data.yaml')
+    assert.match(
+      yaml.failed.get('data.train') ?? '',
+      /^none of its items can be used; \S+data\.yaml: item 1 \(line 1\): is not valid JSON: .* Expected a JSON array/,
+    )
+    await writeFile(join(tiny.folder, 'some.jsonl'), `${JSON.stringify(tinyItem('a'))}\n{"id": "b"}\n`)
+    const { stdout } = await grasp(['doctor', '--set', 'data.train=some.jsonl'], { cwd: tiny.folder })
+    assert.match(
+      stdout,
+      /^ok +data\.train +1 item in \S+; 1 would be left out, the first: \S+ item 2 \(line 2, id 'b'\)/m,
+    )
   })
 
   test('a model directory that is not one', async () => {

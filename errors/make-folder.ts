@@ -1,0 +1,45 @@
+/**
+ * Makes a folder and those above it that are missing. Node's own recursive mkdir never returns where a file system
+ * says that an existing folder does not exist, as /proc does when it is asked for a new entry.
+ */
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { describeError, GraspError } from './grasp-error.ts'
+
+/** Errors: those of the file system. */
+export function makeFolder(path: string): void {
+  const missing: string[] = []
+  for (let at = resolve(path); !existsSync(at) && dirname(at) !== at; at = dirname(at)) missing.unshift(at)
+  for (const folder of missing) {
+    try {
+      mkdirSync(folder)
+    } catch (error) {
+      // Another process may have been quicker.
+      if (!isFolder(folder)) throw error
+    }
+  }
+  if (!isFolder(path)) throw Object.assign(new Error(`${path} is a file`), { code: 'ENOTDIR' })
+}
+
+/** The same for a folder that the configuration or an argument (`name`) names. Errors: CONFIG_INVALID. */
+export function makeNamedFolder(name: string, path: string): void {
+  try {
+    makeFolder(path)
+  } catch (cause) {
+    throw new GraspError(
+      'CONFIG_INVALID',
+      `${name}: the folder ${path} cannot be made: ${reason(cause)}; name one on a disk that this user may write to`,
+      { cause },
+    )
+  }
+}
+
+function reason(cause: unknown): string {
+  const { code } = cause as { code?: unknown }
+  if (code === 'ENOTDIR' || code === 'EEXIST') return 'a part of this path is a file'
+  return describeError(cause)
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
