@@ -91,6 +91,9 @@ function checkCertificates(text: string, own: boolean, wrong: (what: string) => 
 }
 
 async function readText(key: string, file: string): Promise<string> {
+  if (file.includes('-----BEGIN')) {
+    throw new GraspError('CONFIG_INVALID', `${key} holds the PEM text itself; expected the path of its file`)
+  }
   try {
     return await readFile(file, 'utf8')
   } catch (cause) {

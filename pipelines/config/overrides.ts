@@ -11,15 +11,17 @@ export interface Override {
   readonly value: unknown
 }
 
-const SECRET = /pass|secret|credential|apikey/i
+/** Keys whose value may be a secret, put there by mistake: also those of sections that hold none but have one near. */
+const SECRET = /pass|secret|credential|api-?key|pwd|\bpw\b|token$|sasl$|registry$/i
+/** The same as a key within a value in braces, and a private key where its file is meant. */
+const SECRET_INSIDE = /(pass|secret|credential|api-?key|pwd|\bpw\b|token)\w*['"]?\s*:|-----BEGIN/i
 
 /** The argument for messages: without a value that is, or holds, a secret put there by mistake. */
 export function shownArgument(argument: string): string {
   const equals = argument.indexOf('=')
   const key = argument.slice(0, equals)
   const value = argument.slice(equals + 1)
-  const secret =
-    (SECRET.test(key) && !/file$/i.test(key)) || /(pass|secret|credential|apikey)\w*['"]?\s*:/i.test(value)
+  const secret = (SECRET.test(key) && !/file$/i.test(key)) || SECRET_INSIDE.test(value)
   return equals >= 0 && secret ? `${key}=…` : withoutCredentials(argument)
 }
 

@@ -77,6 +77,9 @@ export function problemsOf(error: z.ZodError, root: unknown): Problem[] {
     else if (shape?.format === 'environment-variable') {
       // What stands there may be the secret itself.
       problems.set(key, { path, text: `${name} is not a name; ${wanted}, not the secret itself` })
+    } else if (shape?.properties && (typeof value !== 'object' || Array.isArray(value))) {
+      // Such as a user and password where a section with their names is meant.
+      problems.set(key, { path, text: `${name} is no section; ${wanted}` })
     } else problems.set(key, { path, text: `${name} is ${show(value)}; ${wanted}` })
   }
   return [...problems.values()]

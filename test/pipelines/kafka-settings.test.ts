@@ -168,6 +168,12 @@ describe('the settings of the Kafka adapter', () => {
         await fault(set({ cert: own.cert, key: other.key })),
         /^log\.tls: .*cannot be used: .*mismatch/,
       )
+      // Somebody may have put the key itself there.
+      const text = 'log.tls.key=-----BEGIN PRIVATE KEY-----hunter2'
+      assert.match(
+        await fault([...set({ cert: own.cert }), text]),
+        /^log\.tls\.key holds the PEM text itself/,
+      )
       const damaged = file('damaged.pem', '-----BEGIN CERTIFICATE-----\nhunter2\n-----END CERTIFICATE-----\n')
       assert.match(await fault(set({ ca: damaged })), /^log\.tls\.ca: .*certificate 1 is damaged/)
       const locked = file(
