@@ -1,12 +1,14 @@
 /**
  * kafkajs, and the part of its inside that this adapter stands on. Its public consumer decides by itself when to
  * rejoin a group and where to go on, and its admin cannot read records; so groups and fetches are done here, with
- * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file.
+ * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file
+ * and in `produce.ts`.
  */
 import { type CompressionTypes, Kafka, logLevel, type RetryOptions } from 'kafkajs'
 import { compressionType, registerCodecs } from './compression.ts'
 import { kafkaFault } from './faults.ts'
 import { type KafkaLogOptions, TIMEOUTS } from './options.ts'
+import { produceInOneCopy } from './produce.ts'
 
 /** Back within seconds after a broker restarted, and patient for about three minutes. */
 const RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 180 }
@@ -116,6 +118,7 @@ export class Client {
       ...(sasl === undefined ? {} : { sasl }),
     }
     this.kafka = new Kafka(this.#config)
+    produceInOneCopy(this.kafka)
   }
 
   /** Errors: LOG_UNAVAILABLE within seconds when no broker answers. */

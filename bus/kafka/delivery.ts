@@ -1,16 +1,38 @@
 import { isPerRecord } from '../../errors/grasp-error.ts'
-import type { Topic } from '../../schemas/types.ts'
+import type { Records, Topic } from '../../schemas/types.ts'
+import { DecodedRecord } from '../decoded-record.ts'
 import type { Delivery } from '../port.ts'
 import type { RawMessage } from './client.ts'
 import type { KafkaCodec } from './options.ts'
 
-/** Below this a copy costs less than the means to avoid it. */
-const SMALL = 4 << 10
+class KafkaRecord<T extends Topic> extends DecodedRecord<T> {
+  readonly #codec: KafkaCodec
+  readonly #payload: Uint8Array | undefined
+
+  constructor(
+    codec: KafkaCodec,
+    topic: T,
+    partition: number,
+    offset: number,
+    key: string,
+    timestamp: number,
+    value: Records[T],
+    payload: Uint8Array | undefined,
+  ) {
+    super(topic, partition, offset, key, timestamp, value)
+    this.#codec = codec
+    this.#payload = payload
+  }
+
+  /** Encoded again, where that gives the same bytes. */
+  get payload(): Uint8Array {
+    return this.#payload ?? this.#codec.encode(this.topic, this.value)
+  }
+}
 
 /**
  * A record of the log as it is handed out; one that cannot be decoded carries the error. It keeps nothing of the
- * answer that it came in, which holds many records. The payload of all but small records is encoded again when it
- * is asked for, so that a record in flight takes its size once in memory and not twice.
+ * answer that it came in, which holds many records.
  */
 export function deliver<T extends Topic>(
   codec: KafkaCodec,
@@ -19,22 +41,16 @@ export function deliver<T extends Topic>(
   message: RawMessage,
 ): Delivery<T> {
   const encoded = message.value ?? Buffer.alloc(0)
-  const place = { topic, partition, offset: Number(message.offset) }
-  const envelope = { ...place, key: message.key?.toString() ?? '', timestamp: Number(message.timestamp) }
+  const offset = Number(message.offset)
+  const key = message.key?.toString() ?? ''
+  const timestamp = Number(message.timestamp)
   try {
-    const current = codec.isCurrent(topic, encoded)
+    const payload = codec.isCurrent(topic, encoded) ? undefined : new Uint8Array(encoded)
     const value = codec.decode(topic, encoded)
-    if (encoded.length <= SMALL || !current) return { ...envelope, payload: new Uint8Array(encoded), value }
-    return {
-      ...envelope,
-      value,
-      get payload() {
-        return codec.encode(topic, value)
-      },
-    }
+    return new KafkaRecord(codec, topic, partition, offset, key, timestamp, value, payload)
   } catch (error) {
     if (!isPerRecord(error)) throw error
-    return { ...envelope, payload: new Uint8Array(encoded), error }
+    return { topic, partition, offset, key, timestamp, payload: new Uint8Array(encoded), error }
   }
 }
 

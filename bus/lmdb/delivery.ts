@@ -1,19 +1,36 @@
 import { isPerRecord } from '../../errors/grasp-error.ts'
-import type { Topic } from '../../schemas/types.ts'
+import type { Records, Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
+import { DecodedRecord } from '../decoded-record.ts'
 import type { Delivery, Place } from '../port.ts'
 import { keyOf, payloadOf, timestampOf } from './entry.ts'
 import type { Store } from './store.ts'
 
-/** Below this a copy costs less than the means to avoid it. */
-const SMALL = 4 << 10
+class LmdbRecord<T extends Topic> extends DecodedRecord<T> {
+  readonly #store: Store
+
+  constructor(
+    store: Store,
+    topic: T,
+    partition: number,
+    offset: number,
+    key: string,
+    timestamp: number,
+    value: Records[T],
+  ) {
+    super(topic, partition, offset, key, timestamp, value)
+    this.#store = store
+  }
+
+  /** Read again: the log only grows. */
+  get payload(): Uint8Array {
+    return this.#store.payload(this)
+  }
+}
 
 /**
  * The record at an offset below the end; undefined when `admit`, asked with the size of the encoded record,
  * refuses it. A record that cannot be decoded carries the error instead of a value.
- *
- * The payload of all but small records is read again when it is asked for (the log only grows), so that a
- * record in flight takes its size once in memory and not twice.
  */
 export function deliver<T extends Topic>(
   store: Store,
@@ -32,20 +49,7 @@ export function deliver<T extends Topic>(
   const stable = codec.isCurrent(topic, encoded) ? encoded : copyOf(encoded)
   try {
     const value = codec.decode(topic, stable)
-    if (encoded.length <= SMALL) {
-      return { topic, partition, offset, key, timestamp, payload: copyOf(stable), value }
-    }
-    return {
-      topic,
-      partition,
-      offset,
-      key,
-      timestamp,
-      value,
-      get payload() {
-        return copyOf(payloadOf(store.entry(topic, partition, offset)))
-      },
-    }
+    return new LmdbRecord(store, topic, partition, offset, key, timestamp, value)
   } catch (error) {
     if (!isPerRecord(error)) throw error
     return { topic, partition, offset, key, timestamp, payload: copyOf(stable), error }

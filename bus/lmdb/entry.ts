@@ -2,13 +2,10 @@
  * How a record lies in LMDB, under its offset: timestamp (f64, little-endian), length of the key (u32,
  * little-endian), the key in UTF-8, the encoded record.
  */
+import { allocate } from '../slab.ts'
+
 const KEY_LENGTH = 8
 const KEY = 12
-/** Smaller entries share memory: lmdb-js looks up the address of each new ArrayBuffer, which costs a call. */
-const SLAB = 256 << 10
-
-let slab = Buffer.allocUnsafeSlow(SLAB)
-let used = 0
 
 /** An entry with its key; `encode` gets a function that makes room for the payload, and fills it. */
 export function writeEntry(key: string, encode: (allocate: (size: number) => Uint8Array) => unknown): Buffer {
@@ -40,15 +37,4 @@ export function keyOf(entry: Buffer): string {
 /** The encoded record, as a view of the entry. */
 export function payloadOf(entry: Buffer): Uint8Array {
   return entry.subarray(KEY + entry.readUInt32LE(KEY_LENGTH), entry.length)
-}
-
-function allocate(size: number): Buffer {
-  if (size > SLAB >> 2) return Buffer.allocUnsafeSlow(size)
-  if (used + size > SLAB) {
-    slab = Buffer.allocUnsafeSlow(SLAB)
-    used = 0
-  }
-  const entry = slab.subarray(used, used + size)
-  used += size
-  return entry
 }

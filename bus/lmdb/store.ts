@@ -2,8 +2,8 @@
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { SchemaStore } from '../codec.ts'
-import type { TopicInfo } from '../port.ts'
-import { stampEntry, timestampOf } from './entry.ts'
+import type { Place, TopicInfo } from '../port.ts'
+import { payloadOf, stampEntry, timestampOf } from './entry.ts'
 import type { Environment, RecordDatabase } from './environment.ts'
 
 export class Store implements SchemaStore {
@@ -72,6 +72,11 @@ export class Store implements SchemaStore {
     }
     // Values above 16 MiB come as a plain view.
     return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  }
+
+  /** The encoded record at a place, in memory of its own. */
+  payload({ topic, partition, offset }: Place): Uint8Array {
+    return new Uint8Array(payloadOf(this.entry(topic, partition, offset)))
   }
 
   timestamp(topic: Topic, partition: number, offset: number): number {
