@@ -19,7 +19,7 @@ export async function makeAuthority(folder: string, name: string): Promise<Autho
   const path = (file: string) => join(folder, `${name}-${file}`)
   const [key, cert] = [path('ca.key'), path('ca.pem')]
   const openssl = (...args: string[]) => run('openssl', args)
-  const fresh = ['-newkey', 'rsa:2048', '-nodes']
+  const fresh = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
   await openssl('req', '-x509', ...fresh, '-keyout', key, '-out', cert, '-days', '1', '-subj', `/CN=${name}`)
   return {
     cert,

@@ -1,10 +1,12 @@
 /** TLS and logging in, from the configuration to a real broker. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { openKafkaLog } from '../../bus/kafka/log.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -14,6 +16,7 @@ import { gather, question, questionOutput } from '../bus/samples.ts'
 import { hasOpenssl, makeAuthority } from '../helpers/certificates.ts'
 import { lacksOwnKafka } from '../helpers/kafka-broker.ts'
 import { KafkaProcess } from '../helpers/kafka-process.ts'
+import { writeTinyModel } from '../helpers/tiny-model.ts'
 
 const lacking =
   (await lacksOwnKafka()) ?? ((await hasOpenssl()) ? undefined : 'needs openssl to make certificates')
@@ -81,6 +84,8 @@ describe('TLS and SASL', { skip: lacking ?? false }, () => {
       ]),
     })
     await kafka.start()
+    await writeTinyModel(join(folder, 'm'))
+    writeFileSync(join(folder, 't.json'), '[]')
     writeFileSync(
       join(folder, 'grasp.yaml'),
       'run: lab\nmodel: { path: m }\ndata: { train: t.json }\njudge: { kind: lexical }\n',
@@ -187,4 +192,51 @@ describe('TLS and SASL', { skip: lacking ?? false }, () => {
     )
     await refused('LOGIN', [login('scram-sha-256')], /the broker hung up .*log\.tls/)
   })
+
+  test('the command line shows no password, whatever it is asked and whether it is right or wrong', async () => {
+    writeFileSync(join(folder, 'password'), 'hunter2-wrong\n')
+    const settings = ['--set', 'log.kind=kafka', '--set', `log.brokers=${kafka.addresses.LOGIN}`]
+    settings.push('--set', `log.tls.ca=${files.ca}`, '--set')
+    const right = login('scram-sha-256')
+    const wrong = 'log.sasl={mechanism: plain, username: bob, passwordFile: password}'
+    const talkative = ['--json', '--log-level', 'debug']
+    const cases: readonly [readonly string[], number, RegExp][] = [
+      [['topics', 'create', ...talkative, ...settings, right], 0, /questions/],
+      [['lag', ...talkative, ...settings, right], 0, /filtering/],
+      [['topics', 'create', ...talkative, ...settings, wrong], 1, /LOG_UNAVAILABLE.*check log\.sasl/],
+      [['run', 'filtering', ...talkative, ...settings, wrong], 1, /refused the login.*check log\.sasl/],
+      [
+        ['doctor', ...talkative, '--config', 'grasp.yaml', ...settings, wrong],
+        1,
+        /refused the login.*log\.sasl/,
+      ],
+      [
+        ['topics', 'create', ...talkative, ...settings, login('plain').replace('BOB', 'ABSENT')],
+        2,
+        /ABSENT is not set/,
+      ],
+    ]
+    for (const [args, code, expected] of cases) {
+      const outcome = await command(args, folder, { BOB: PASSWORD })
+      assert.equal(outcome.code, code, outcome.output)
+      assert.match(outcome.output, expected)
+      for (const secret of ['hunter2', Buffer.from(PASSWORD).toString('base64').slice(0, 12)])
+        assert.ok(!outcome.output.includes(secret), `${args[0]} shows a password`)
+    }
+  })
 })
+
+/** Runs the command line; the password is in its environment. */
+function command(
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ code: number | string | null; output: string }> {
+  const binary = fileURLToPath(new URL('../../bin/grasp.js', import.meta.url))
+  return new Promise(resolve => {
+    const options = { cwd, env: { ...process.env, ...env } }
+    execFile(process.execPath, [binary, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : (error.code ?? null), output: stdout + stderr }),
+    )
+  })
+}
