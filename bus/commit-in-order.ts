@@ -2,7 +2,7 @@ import { Observable, type OperatorFunction } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Topic } from '../schemas/types.ts'
 import type { Finished, InFlight, Ready } from './in-flight.ts'
-import type { Log, Place, Position } from './port.ts'
+import type { Log, Origin, Output, Place, Position } from './port.ts'
 
 /** One commit, as it went in. */
 export interface Committed {
@@ -65,10 +65,16 @@ export function commitInOrder(options: CommitInOrderOptions): OperatorFunction<F
       const commit = async (ready: Ready): Promise<Committed | undefined> => {
         const { positions, finished, firsts } = ready
         if (positions.length === 0) return undefined
-        const outputs = finished.flatMap(each => each.outputs)
-        const origins = finished.flatMap((each, i) =>
-          each.outputs.map((_, index) => ({ ...firsts[i]!, index })),
-        )
+        const outputs: Output[] = []
+        const origins: Origin[] = []
+        for (let i = 0; i < finished.length; i++) {
+          const { topic, partition, offset } = firsts[i]!
+          const made = finished[i]!.outputs
+          for (let index = 0; index < made.length; index++) {
+            outputs.push(made[index]!)
+            origins.push({ topic, partition, offset, index })
+          }
+        }
         try {
           const places = await log.commit({ group, outputs, origins, positions })
           return { positions, finished, places }

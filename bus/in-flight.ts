@@ -4,6 +4,7 @@
  * Several deliveries that were finished together (a batch) are committed together or not at all.
  */
 import { GraspError } from '../errors/grasp-error.ts'
+import type { Topic } from '../schemas/types.ts'
 import type { Output, Place, Position } from './port.ts'
 
 /** What a stage gives for deliveries that it is done with, at least one: the records to write for them. */
@@ -21,10 +22,16 @@ export interface Ready {
   readonly firsts: readonly Place[]
 }
 
+interface Lane {
+  readonly topic: Topic
+  readonly partition: number
+  /** Their offsets ascend. */
+  readonly slots: Slot[]
+}
+
 interface Slot {
-  readonly place: Place
-  /** Counts the deliveries of the partition. */
-  readonly index: number
+  readonly lane: Lane
+  readonly offset: number
   /** Counts all deliveries. */
   readonly sequence: number
   item: Item | undefined
@@ -33,17 +40,12 @@ interface Slot {
 interface Item {
   readonly finished: Finished
   readonly slots: readonly Slot[]
-}
-
-interface Lane {
-  readonly slots: Slot[]
-  /** `index` of the first slot. */
-  start: number
+  /** Which of them was handed out first. */
+  readonly first: Slot
 }
 
 export class InFlight {
   readonly #lanes = new Map<number, Lane>()
-  readonly #slots = new Map<string, Slot>()
   /** How many deliveries of a place were abandoned and may still be finished. */
   readonly #abandoned = new Map<string, number>()
   /** Abandoned since something was taken out last. */
@@ -54,18 +56,10 @@ export class InFlight {
   deliver({ topic, partition, offset }: Place): void {
     let lane = this.#lanes.get(partition)
     if (!lane) {
-      lane = { slots: [], start: 0 }
+      lane = { topic, partition, slots: [] }
       this.#lanes.set(partition, lane)
     }
-    const index = lane.start + lane.slots.length
-    const slot: Slot = {
-      place: { topic, partition, offset },
-      index,
-      sequence: this.#sequence++,
-      item: undefined,
-    }
-    lane.slots.push(slot)
-    this.#slots.set(slotKey(slot.place), slot)
+    lane.slots.push({ lane, offset, sequence: this.#sequence++, item: undefined })
   }
 
   /**
@@ -77,16 +71,17 @@ export class InFlight {
     const torn = new Set<Item>()
     for (const partition of partitions) {
       this.#lost.add(partition)
-      for (const slot of this.#lanes.get(partition)?.slots ?? []) {
-        const key = slotKey(slot.place)
-        this.#slots.delete(key)
-        if (slot.item) torn.add(slot.item)
-        else this.#abandoned.set(key, (this.#abandoned.get(key) ?? 0) + 1)
+      for (const { offset, item } of this.#lanes.get(partition)?.slots ?? []) {
+        if (item) torn.add(item)
+        else {
+          const key = placeKey(partition, offset)
+          this.#abandoned.set(key, (this.#abandoned.get(key) ?? 0) + 1)
+        }
       }
       this.#lanes.delete(partition)
     }
     for (const { slots } of torn) {
-      if (slots.some(({ place }) => !partitions.includes(place.partition))) throw lost(slots[0]!.place)
+      if (slots.some(({ lane }) => !partitions.includes(lane.partition))) throw lost(slots[0]!.lane)
     }
   }
 
@@ -97,15 +92,13 @@ export class InFlight {
   finish(finished: Finished): void {
     const { consumed } = finished
     if (consumed.length === 0) throw new GraspError('STAGE_FAILED', 'a stage gave outputs for no record')
-    const abandoned = consumed.filter(place => this.#isAbandoned(place))
-    if (abandoned.length > 0) {
-      for (const place of abandoned) this.#forget(slotKey(place))
-      if (abandoned.length === consumed.length) return
-      throw lost(abandoned[0]!)
-    }
-    const item: Item = { finished, slots: consumed.map(place => this.#slotOf(place)) }
-    for (const slot of item.slots) {
-      if (slot.item) throw misplaced(slot.place, 'twice')
+    if (this.#abandoned.size > 0 && this.#isForOthers(consumed)) return
+    const slots = consumed.map(place => this.#slotOf(place))
+    let first = slots[0]!
+    for (const slot of slots) if (slot.sequence < first.sequence) first = slot
+    const item: Item = { finished, slots, first }
+    for (const slot of slots) {
+      if (slot.item) throw misplaced(placeOf(slot.lane, slot.offset), 'twice')
       slot.item = item
     }
   }
@@ -132,37 +125,44 @@ export class InFlight {
   take(): Ready | undefined {
     this.#lost.clear()
     const reach = this.#reach()
-    const items = new Set<Item>()
+    const items: Item[] = []
     const positions: Position[] = []
-    for (const [partition, lane] of this.#lanes) {
-      const taken = lane.slots.splice(0, reach.get(partition)! - lane.start)
-      lane.start += taken.length
-      for (const { place, item } of taken) {
-        items.add(item!)
-        this.#slots.delete(slotKey(place))
-      }
+    for (const lane of this.#lanes.values()) {
+      const taken = lane.slots.splice(0, indexOf(lane.slots, reach.get(lane.partition)!))
+      for (const slot of taken) if (slot.item!.first === slot) items.push(slot.item!)
       const last = taken.at(-1)
-      if (last) positions.push({ ...last.place, offset: last.place.offset + 1 })
+      if (last) positions.push(placeOf(lane, last.offset + 1))
     }
     if (positions.length === 0) return undefined
-    const ordered = [...items].sort((a, b) => firstOf(a) - firstOf(b))
+    items.sort((a, b) => a.first.sequence - b.first.sequence)
     return {
       positions,
-      finished: ordered.map(item => item.finished),
-      firsts: ordered.map(item => firstSlot(item).place),
+      finished: items.map(({ finished }) => finished),
+      firsts: items.map(({ first }) => placeOf(first.lane, first.offset)),
     }
   }
 
-  /** Delivered and not finished. */
+  /** Delivered and not finished, in the order of the deliveries. */
   unfinished(): Place[] {
-    return [...this.#slots.values()].filter(slot => !slot.item).map(slot => slot.place)
+    return [...this.#lanes.values()]
+      .flatMap(({ slots }) => slots.filter(({ item }) => !item))
+      .sort((a, b) => a.sequence - b.sequence)
+      .map(({ lane, offset }) => placeOf(lane, offset))
+  }
+
+  /** Whether all of them were abandoned. Errors: PARTITION_LOST when only some were. */
+  #isForOthers(consumed: readonly Place[]): boolean {
+    const abandoned = consumed.filter(place => this.#isAbandoned(place))
+    if (abandoned.length === 0) return false
+    for (const { partition, offset } of abandoned) this.#forget(placeKey(partition, offset))
+    if (abandoned.length < consumed.length) throw lost(abandoned[0]!)
+    return true
   }
 
   /** Not delivered again since; or delivered again and finished already. */
   #isAbandoned(place: Place): boolean {
-    const key = slotKey(place)
-    if (!this.#abandoned.has(key)) return false
-    const slot = this.#slots.get(key)
+    if (!this.#abandoned.has(placeKey(place.partition, place.offset))) return false
+    const slot = this.#find(place)
     return slot === undefined || slot.item !== undefined
   }
 
@@ -173,27 +173,32 @@ export class InFlight {
   }
 
   #slotOf(place: Place): Slot {
-    const slot = this.#slots.get(slotKey(place))
-    if (slot?.place.topic === place.topic) return slot
+    const slot = this.#find(place)
+    if (slot?.lane.topic === place.topic) return slot
     throw misplaced(place, 'which is not in flight')
   }
 
-  /** How far each partition can be committed, as an index (exclusive). */
+  #find({ partition, offset }: Place): Slot | undefined {
+    const slots = this.#lanes.get(partition)?.slots ?? []
+    const slot = slots[indexOf(slots, offset)]
+    return slot?.offset === offset ? slot : undefined
+  }
+
+  /** How far each partition can be committed: the offset to stop before. */
   #reach(): Map<number, number> {
     const reach = new Map<number, number>()
-    for (const [partition, { slots, start }] of this.#lanes) {
-      const unfinished = slots.findIndex(slot => !slot.item)
-      reach.set(partition, start + (unfinished < 0 ? slots.length : unfinished))
+    for (const [partition, { slots }] of this.#lanes) {
+      reach.set(partition, slots.find(slot => !slot.item)?.offset ?? Number.POSITIVE_INFINITY)
     }
     // A batch that is not wholly within reach holds back what comes after its members, which may in turn cut
     // other batches: repeat until nothing changes.
     for (let changed = true; changed; ) {
       changed = false
-      for (const [partition, { slots, start }] of this.#lanes) {
-        for (const { index, item } of slots) {
-          if (index >= reach.get(partition)!) break
-          if (item!.slots.every(slot => slot.index < reach.get(slot.place.partition)!)) continue
-          reach.set(partition, Math.max(start, index))
+      for (const [partition, { slots }] of this.#lanes) {
+        for (const { offset, item } of slots) {
+          if (offset >= reach.get(partition)!) break
+          if (item!.slots.every(slot => slot.offset < reach.get(slot.lane.partition)!)) continue
+          reach.set(partition, offset)
           changed = true
           break
         }
@@ -203,15 +208,27 @@ export class InFlight {
   }
 }
 
-function firstOf(item: Item): number {
-  return firstSlot(item).sequence
+/** Of the first slot at or behind an offset. */
+function indexOf(slots: readonly Slot[], offset: number): number {
+  let low = 0
+  let high = slots.length
+  if (high === 0) return 0
+  // Mostly there are no gaps.
+  const guess = offset - slots[0]!.offset
+  if (guess >= 0 && guess < high && slots[guess]!.offset === offset) return guess
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (slots[middle]!.offset < offset) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
-function firstSlot({ slots }: Item): Slot {
-  return slots.reduce((first, slot) => (slot.sequence < first.sequence ? slot : first))
+function placeOf({ topic, partition }: Lane, offset: number): Place {
+  return { topic, partition, offset }
 }
 
-function lost({ topic, partition }: Place): GraspError {
+function lost({ topic, partition }: Pick<Place, 'topic' | 'partition'>): GraspError {
   return new GraspError(
     'PARTITION_LOST',
     `${topic}/${partition} went to another member of the group, in the middle of a batch over several partitions: ` +
@@ -223,6 +240,6 @@ function misplaced({ topic, partition, offset }: Place, how: string): GraspError
   return new GraspError('STAGE_FAILED', `a stage finished ${topic}/${partition} offset ${offset} ${how}`)
 }
 
-function slotKey({ partition, offset }: Place): string {
+function placeKey(partition: number, offset: number): string {
   return `${partition}/${offset}`
 }
