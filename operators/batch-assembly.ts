@@ -1,59 +1,50 @@
 import type { Delivery, LogRecord, Undecodable } from '../bus/port.ts'
 import type { Batch, Records } from '../schemas/types.ts'
+import { type KeyedBatch, keyedBatch } from './batch-key.ts'
 
 /** The topics whose records belong to a batch. */
 export type BatchTopic = {
   [T in keyof Records]: Records[T] extends { batch: Batch } ? T : never
 }[keyof Records]
 
-export interface WholeBatch<T extends BatchTopic> {
-  readonly number: number
-  readonly size: number
-  /** Ascending by index; at least one. */
+export interface WholeBatch<T extends BatchTopic> extends KeyedBatch {
+  /** Ascending by index; none where no record of the batch could be decoded. */
   readonly members: readonly LogRecord<T>[]
   /** What could not be decoded in place of the members that are missing. */
   readonly undecodable: readonly Undecodable<T>[]
+  readonly stray?: undefined
+}
+
+/** A record that can neither be decoded nor belongs to a batch: it is done with by itself. */
+export interface Stray<T extends BatchTopic> {
+  readonly stray: Undecodable<T>
 }
 
 /**
- * Gathers the records of each batch. A batch is whole when its members and the undecodable records that came with
- * it make up its size: nobody may wait for a member that cannot come.
+ * Gathers the records of each batch. A batch is whole when its members and those that cannot be decoded make up its
+ * size: nobody may wait for a member that cannot come.
  */
 export class BatchAssembly<T extends BatchTopic> {
-  readonly #open = new Map<number, LogRecord<T>[]>()
-  /** By partition: a batch's records share one. */
-  readonly #undecodable = new Map<number, Undecodable<T>[]>()
+  /** By number, then by offset: what is delivered again stands in for what was delivered before. */
+  readonly #open = new Map<number, Map<number, Delivery<T>>>()
 
   /** The batch that this delivery completes, if any. */
-  add(delivery: Delivery<T>): WholeBatch<T> | undefined {
-    if (delivery.error !== undefined) {
-      this.#undecodable.set(delivery.partition, [...this.#lostIn(delivery.partition), delivery])
-    } else {
-      const { number } = batchOf(delivery)
-      this.#open.set(number, [...(this.#open.get(number) ?? []), delivery])
-    }
-    for (const [number, members] of this.#open) {
-      const { size } = batchOf(members[0]!)
-      const lost = this.#lostIn(members[0]!.partition)
-      if (members.length + lost.length < size) continue
-      this.#open.delete(number)
-      const undecodable = lost.splice(0, size - members.length)
-      members.sort((a, b) => batchOf(a).index - batchOf(b).index)
-      return { number, size, members, undecodable }
-    }
-    return undefined
-  }
-
-  #lostIn(partition: number): Undecodable<T>[] {
-    return this.#undecodable.get(partition) ?? []
+  add(delivery: Delivery<T>): WholeBatch<T> | Stray<T> | undefined {
+    const batch = delivery.error === undefined ? batchOf(delivery) : keyedBatch(delivery.key)
+    if (batch === undefined) return { stray: delivery as Undecodable<T> }
+    const { number, size } = batch
+    const gathered = this.#open.get(number) ?? new Map<number, Delivery<T>>()
+    this.#open.set(number, gathered)
+    gathered.set(delivery.offset, delivery)
+    if (gathered.size < size) return undefined
+    this.#open.delete(number)
+    const members = [...gathered.values()].filter(each => each.error === undefined)
+    members.sort((a, b) => batchOf(a).index - batchOf(b).index)
+    const undecodable = [...gathered.values()].filter(each => each.error !== undefined)
+    return { number, size, members, undecodable }
   }
 }
 
 function batchOf<T extends BatchTopic>(record: LogRecord<T>): Batch {
   return (record.value as { batch: Batch }).batch
-}
-
-/** The key of a batch's records: equal keys share a partition, so one worker gets all of it. */
-export function batchKey(number: number): string {
-  return `batch ${number}`
 }

@@ -1,7 +1,7 @@
 import { concat, concatMap, defer, type OperatorFunction, of } from 'rxjs'
 import { type LogRecord, type Output, output, type Place } from '../bus/port.ts'
 import type { Instance } from '../schemas/types.ts'
-import { batchKey } from './batch-assembly.ts'
+import { batchKey } from './batch-key.ts'
 import type { Finished } from './stage.ts'
 
 export interface FilterOptions {
@@ -55,7 +55,8 @@ export function filter(options: FilterOptions): OperatorFunction<LogRecord<'vali
 
 /** The records of one batch. */
 export function numbered(instances: readonly Omit<Instance, 'batch'>[], number: number): Output[] {
+  const size = instances.length
   return instances.map((instance, index) =>
-    output('instances', batchKey(number), { ...instance, batch: { number, index, size: instances.length } }),
+    output('instances', batchKey({ number, size }), { ...instance, batch: { number, index, size } }),
   )
 }

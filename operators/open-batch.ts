@@ -1,6 +1,7 @@
 import type { LogRecord } from '../bus/port.ts'
 import type { TrainItem } from '../engine/port.ts'
 import type { Slice, Span } from '../schemas/types.ts'
+import type { KeyedBatch } from './batch-key.ts'
 import { joinTeacher } from './slicing.ts'
 
 /** The slices of one batch as they arrive, until each of its rollouts is whole, failed or lost. */
@@ -15,10 +16,10 @@ export class OpenBatch {
   #lost = 0
   #klSum = 0
 
-  constructor(first: Slice) {
-    this.number = first.batch.number
-    this.size = first.batch.size
-    this.rolloutVersion = first.policyVersion
+  constructor({ number, size }: KeyedBatch, rolloutVersion: number) {
+    this.number = number
+    this.size = size
+    this.rolloutVersion = rolloutVersion
   }
 
   add(record: LogRecord<'slices'>): void {
@@ -34,7 +35,7 @@ export class OpenBatch {
     else this.#instances.set(index, slice.instance)
   }
 
-  /** An undecodable slice, which may have belonged to this batch. */
+  /** A slice of this batch that cannot be used. */
   lose(place: { readonly partition: number; readonly offset: number }): void {
     this.covers(place)
     this.#lost += 1

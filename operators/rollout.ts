@@ -1,10 +1,11 @@
 import { concatMap, filter, map, mergeMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type Delivery, type Output, output } from '../bus/port.ts'
+import { type Delivery, type Output, output, type Undecodable } from '../bus/port.ts'
 import type { Engine, Generation, ModelInfo, SamplingOptions } from '../engine/port.ts'
 import type { PromptTemplate } from '../prompts/prompt.ts'
 import type { Batch, Rollout } from '../schemas/types.ts'
-import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
+import { BatchAssembly, type WholeBatch } from './batch-assembly.ts'
+import { batchKey } from './batch-key.ts'
 import { partitionFailures } from './partition-failures.ts'
 import type { PolicySource } from './policy-gate.ts'
 import { promptPair } from './prompt-ids.ts'
@@ -32,11 +33,15 @@ export function rollout(options: RolloutOptions): OperatorFunction<Delivery<'ins
       filter(batch => batch !== undefined),
       // Side by side: partitions mix the order of batches, and an earlier one may come while a later one waits.
       mergeMap(async batch => {
+        if (batch.stray) return { batch, policyVersion: 0 }
         const policyVersion = Math.max(0, batch.number - options.lag)
         await options.policies.reached(policyVersion)
         return { batch, policyVersion }
       }),
-      concatMap(({ batch, policyVersion }) => sampleBatch(batch, policyVersion, options)),
+      concatMap(async ({ batch, policyVersion }) => {
+        if (batch.stray === undefined) return sampleBatch(batch, policyVersion, options)
+        return { consumed: [batch.stray], outputs: [undecodableLetter(batch.stray)] }
+      }),
     )
 }
 
@@ -77,12 +82,15 @@ async function sampleBatch(
       ...failedRollout(names.get(index) ?? '', { number, index, size }, policyVersion, reason),
       ...{ sampling, ...hashes },
     }
-    outputs.push(output('rollouts', batchKey(number), value))
+    outputs.push(output('rollouts', batchKey({ number, size }), value))
   }
   for (const { item, error } of failed) outputs.push(deadLetter(item, { stage: 'rollout', error }))
-  for (const delivery of undecodable)
-    outputs.push(deadLetter(delivery, { stage: 'rollout', error: delivery.error }))
+  outputs.push(...undecodable.map(undecodableLetter))
   return { consumed: [...members, ...undecodable], outputs }
+}
+
+function undecodableLetter(delivery: Undecodable<'instances'>): Output {
+  return deadLetter(delivery, { stage: 'rollout', error: delivery.error })
 }
 
 function response({ ids, finish }: Generation): Pick<Rollout, 'response' | 'finish'> {

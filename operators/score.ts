@@ -1,10 +1,11 @@
 import { concatMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
-import { type Delivery, type Output, output } from '../bus/port.ts'
+import { type Delivery, type Output, output, type Undecodable } from '../bus/port.ts'
 import type { Dtype, Encoding, Engine, ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout } from '../schemas/types.ts'
-import { BatchAssembly, batchKey, type WholeBatch } from './batch-assembly.ts'
+import { BatchAssembly, type WholeBatch } from './batch-assembly.ts'
+import { batchKey } from './batch-key.ts'
 import type { PolicySource } from './policy-gate.ts'
 import { failedSlice, type SliceIdentity, toSlices } from './slicing.ts'
 import type { Finished } from './stage.ts'
@@ -16,6 +17,8 @@ export interface ScoreOptions {
   readonly dtype: Dtype
   readonly k: number
   readonly sliceBytes: number
+  /** As the rollouts had it: tells the policy version of a batch of which no record can be decoded. */
+  readonly lag: number
   readonly policies: PolicySource
 }
 
@@ -30,7 +33,9 @@ export function score(options: ScoreOptions): OperatorFunction<Delivery<'rollout
     source.pipe(
       concatMap(async delivery => {
         const batch = assembly.add(delivery)
-        return batch === undefined ? [] : [await scoreBatch(batch, options)]
+        if (batch === undefined) return []
+        if (batch.stray === undefined) return [await scoreBatch(batch, options)]
+        return [{ consumed: [batch.stray], outputs: [undecodableLetter(batch.stray)] }]
       }),
       concatMap(finished => finished),
     )
@@ -47,11 +52,9 @@ async function scoreBatch(
     vocabulary: info.vocabularySize,
     sliceBytes: options.sliceBytes,
   }
-  const { policyVersion } = members[0]!.value
+  const policyVersion = members[0]?.value.policyVersion ?? Math.max(0, number - options.lag)
   await policies.reached(policyVersion)
-  const outputs: Output[] = undecodable.map(delivery =>
-    deadLetter(delivery, { stage: 'scoring', error: delivery.error }),
-  )
+  const outputs: Output[] = undecodable.map(undecodableLetter)
   const byIndex = new Map(members.map(record => [record.value.batch.index, record]))
   const scorable: Rollout[] = []
   for (let index = 0; index < size; index++) {
@@ -66,7 +69,7 @@ async function scoreBatch(
       continue
     }
     const of = record?.value ?? { instance: '', batch: { number, index, size }, policyVersion }
-    outputs.push(output('slices', batchKey(number), failedSlice(of, reason!, identity)))
+    outputs.push(output('slices', batchKey({ number, size }), failedSlice(of, reason!, identity)))
   }
   const scored = await engine.score(
     scorable.map(({ studentPrompt, teacherPrompt, response }) => ({
@@ -78,9 +81,13 @@ async function scoreBatch(
   )
   scorable.forEach((rollout, i) => {
     for (const slice of toSlices(rollout, scored[i]!, identity))
-      outputs.push(output('slices', batchKey(number), slice))
+      outputs.push(output('slices', batchKey({ number, size }), slice))
   })
   return { consumed: [...members, ...undecodable], outputs }
+}
+
+function undecodableLetter(delivery: Undecodable<'rollouts'>): Output {
+  return deadLetter(delivery, { stage: 'scoring', error: delivery.error })
 }
 
 function rolloutProblem(rollout: Rollout, info: ModelInfo): GraspError | undefined {

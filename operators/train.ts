@@ -4,6 +4,7 @@ import { type Delivery, type Output, output, type Place, type Position } from '.
 import type { Engine, UpdateOptions } from '../engine/port.ts'
 import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
 import type { Slice, Update } from '../schemas/types.ts'
+import { type KeyedBatch, keyedBatch } from './batch-key.ts'
 import { learningRate, type ScheduleOptions } from './learning-rate.ts'
 import { OpenBatch } from './open-batch.ts'
 import { checkSlice, type SliceReader } from './slicing.ts'
@@ -61,7 +62,6 @@ class BatchTrainer {
   #tokens = 0
   #ahead: { place: Place; batch: number }[] = []
   #dead: Output[] = []
-  #lost: Place[] = []
   #began = performance.now()
 
   constructor(options: TrainOptions) {
@@ -85,34 +85,26 @@ class BatchTrainer {
 
   #admit(delivery: Delivery<'slices'>): void {
     const place = { topic: delivery.topic, partition: delivery.partition, offset: delivery.offset }
-    this.#ahead.push({ place, batch: delivery.value?.batch.number ?? this.#version })
+    const batch = delivery.value?.batch ?? keyedBatch(delivery.key)
+    this.#ahead.push({ place, batch: batch?.number ?? this.#version })
     this.#release()
     try {
       if (delivery.error !== undefined) throw delivery.error
       if (delivery.value.batch.number < this.#version) throw late(delivery.value)
       if (delivery.value.failed === null) checkSlice(delivery.value, this.#options.reader)
-      this.#batchOf(delivery.value).add(delivery)
+      this.#batchOf(delivery.value.batch, delivery.value.policyVersion).add(delivery)
     } catch (error) {
       if (!isPerRecord(error)) throw error
       this.#dead.push(deadLetter(delivery, { stage: 'training', error }))
-      if (delivery.value === undefined) this.#lose(place)
-      else if (delivery.value.batch.number >= this.#version) this.#batchOf(delivery.value).lose(place)
+      if (batch !== undefined && batch.number >= this.#version) this.#batchOf(batch).lose(place)
     }
   }
 
-  #batchOf(slice: Slice): OpenBatch {
-    const { number } = slice.batch
-    const open = this.#open.get(number) ?? new OpenBatch(slice)
-    this.#open.set(number, open)
-    for (const place of this.#lost.splice(0)) open.lose(place)
+  /** Where no slice of the batch can be decoded, the rule says which policy its rollouts were sampled with. */
+  #batchOf(batch: KeyedBatch, rolloutVersion = Math.max(0, batch.number - this.#options.lag)): OpenBatch {
+    const open = this.#open.get(batch.number) ?? new OpenBatch(batch, rolloutVersion)
+    this.#open.set(batch.number, open)
     return open
-  }
-
-  /** An undecodable slice belongs to the batch at hand, or else to the one that comes next. */
-  #lose(place: Place): void {
-    const batch = this.#open.get(this.#version)
-    if (batch === undefined) this.#lost.push(place)
-    else batch.lose(place)
   }
 
   /** Gives back the credits of what is within the lag. */

@@ -39,13 +39,19 @@ export function filtering(context: StageContext): Observable<unknown> {
 
 async function appendEpochs(log: Log, epochs: number, size: number): Promise<void> {
   const first: Instance[] = []
-  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) first.push(value)
+  const next = await nextBatch(log)
+  // Where the second epoch begins: also behind a batch of which nothing can be read any more.
+  let second = next
+  for await (const { value } of log.scan('instances')) {
+    if (value?.epoch === 0) first.push(value)
+    else if (value !== undefined) second = Math.min(second, value.batch.number)
+  }
   first.sort((a, b) => a.batch.number - b.batch.number || a.batch.index - b.batch.index)
   const perEpoch = Math.ceil(first.length / size)
   // A batch is appended whole, so what is there are the batches before the next one.
-  for (let number = await nextBatch(log); number < epochs * perEpoch; number++) {
-    const start = (number % perEpoch) * size
-    const epoch = Math.floor(number / perEpoch)
+  for (let number = next; number < second + (epochs - 1) * perEpoch; number++) {
+    const start = ((number - second) % perEpoch) * size
+    const epoch = 1 + Math.floor((number - second) / perEpoch)
     const instances = first
       .slice(start, start + size)
       .map(({ batch: _, ...instance }) => ({ ...instance, epoch }))

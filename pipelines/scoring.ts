@@ -5,9 +5,11 @@ import { runStage } from './stage.ts'
 export function scoring(context: PolicyContext) {
   const { config, engine, info, policies } = context
   const { encoding, dtype, k, sliceBytes } = config.scoring
+  const { lag } = config.rollout
+  const options = { engine, info, encoding, dtype, k, sliceBytes, lag, policies }
   return runStage(context, 'scoring', 'rollouts', {
-    work: flow => flow.deliveries$.pipe(score({ engine, info, encoding, dtype, k, sliceBytes, policies })),
-    atLeast: config.training.batch * (config.rollout.lag + 1),
+    work: flow => flow.deliveries$.pipe(score(options)),
+    atLeast: config.training.batch * (lag + 1),
     seals: ['slices'],
   })
 }

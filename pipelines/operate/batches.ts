@@ -1,5 +1,6 @@
 /** Where batches of the trainer begin in a topic, and which of them are done with: an update was made of them. */
 import type { Delivery, Log } from '../../bus/port.ts'
+import { keyedBatch } from '../../operators/batch-key.ts'
 import { recordAt, recordsFrom } from './records.ts'
 
 /** The number of the first batch that has not been trained on. */
@@ -25,18 +26,14 @@ export async function firstOpenOffset(
 ): Promise<{ readonly trained: number; readonly offset: number }> {
   const open = await firstOpenBatch(log)
   let [trained, next] = [0, start]
-  for await (const { offset, value } of recordsFrom(log, { topic, partition }, { offset: start })) {
+  for await (const { offset, key } of recordsFrom(log, { topic, partition }, { offset: start })) {
     if (offset >= stop) break
-    const number = (value as Batched | undefined)?.batch?.number
+    const number = keyedBatch(key)?.number
     if (number === undefined || number >= open) continue
     trained += 1
     next = offset + 1
   }
   return { trained, offset: next }
-}
-
-interface Batched {
-  readonly batch?: { readonly number: number; readonly index: number; readonly size: number }
 }
 
 /**
@@ -50,16 +47,18 @@ export async function batchStart(
   offset: number,
 ): Promise<number> {
   const at = await recordAt(log, topic, partition, { offset })
-  const batch = (at?.value as Batched | undefined)?.batch
-  if (at === undefined || batch === undefined || batch.index === 0) return offset
-  // Offsets may have gaps, so it is looked further back until its first record is found.
+  const batch = at && keyedBatch(at.key)
+  if (batch === undefined) return offset
+  // Offsets may have gaps, so it is looked further back until something else stands before the batch.
   for (let back = batch.size; ; back *= 4) {
-    const start = Math.max(0, at.offset - back)
+    const start = Math.max(0, at!.offset - back)
+    let isWhole = start === 0
+    let first: number | undefined
     for await (const record of recordsFrom(log, { topic, partition }, { offset: start })) {
-      if (record.offset >= at.offset) break
-      const found = (record.value as Batched | undefined)?.batch
-      if (found?.number === batch.number && found.index === 0) return record.offset
+      if (record.offset >= at!.offset) break
+      if (record.key === at!.key) first ??= record.offset
+      else [isWhole, first] = [true, undefined]
     }
-    if (start === 0) return offset
+    if (isWhole) return first ?? offset
   }
 }

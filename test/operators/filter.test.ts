@@ -50,7 +50,11 @@ test('keeps what reached τ, in whole batches that are numbered in order', async
       ['q5', 1, 1, 2],
     ],
   )
-  assert.deepEqual(keys, ['batch 0', 'batch 0', 'batch 1', 'batch 1'], 'a batch shares its key')
+  assert.deepEqual(
+    keys,
+    ['batch 0 of 2', 'batch 0 of 2', 'batch 1 of 2', 'batch 1 of 2'],
+    'a batch shares its key',
+  )
 })
 
 test('the last batch is shorter, and numbers go on from what the log has', async () => {

@@ -8,7 +8,7 @@ const slice = (index: number, change = {}) =>
 const at = (offset: number, value: ReturnType<typeof slice>) => record('slices', offset, value)
 
 test('rollouts are taken in the order of their indices, whatever the order of arrival', () => {
-  const batch = new OpenBatch(slice(0))
+  const batch = new OpenBatch({ number: 0, size: 3 }, 0)
   batch.add(at(10, slice(2, { prompt: [2] })))
   batch.add(at(11, slice(0, { prompt: [0] })))
   assert.equal(batch.has(0, 1), true)
@@ -26,7 +26,7 @@ test('rollouts are taken in the order of their indices, whatever the order of ar
 
 test('a rollout of several slices is whole when all are there', () => {
   const response = [1, 2]
-  const batch = new OpenBatch(slice(0))
+  const batch = new OpenBatch({ number: 0, size: 3 }, 0)
   batch.add(at(0, slice(0, { parts: 2, part: 1, start: 1, response })))
   assert.equal(batch.has(0, 1), false)
   batch.add(at(1, slice(0, { parts: 2, part: 0, start: 0, response, kl: [1.5] })))
@@ -37,7 +37,7 @@ test('a rollout of several slices is whole when all are there', () => {
 })
 
 test('a failed rollout counts but is not trained on', () => {
-  const batch = new OpenBatch(slice(0))
+  const batch = new OpenBatch({ number: 0, size: 3 }, 0)
   batch.add(at(0, slice(0)))
   batch.add(at(1, slice(1, { failed: 'too long' })))
   batch.add(at(2, slice(2)))
@@ -47,7 +47,7 @@ test('a failed rollout counts but is not trained on', () => {
 })
 
 test('a batch does not wait for slices that were lost', () => {
-  const batch = new OpenBatch(slice(0))
+  const batch = new OpenBatch({ number: 0, size: 3 }, 0)
   batch.add(at(0, slice(0)))
   batch.lose({ partition: 0, offset: 1 })
   assert.equal(batch.complete, false)

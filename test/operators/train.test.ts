@@ -5,6 +5,7 @@ import type { Delivery, Place } from '../../bus/port.ts'
 import { openLocalEngine } from '../../engine/local-engine.ts'
 import type { Engine, ModelInfo } from '../../engine/port.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
+import { batchKey } from '../../operators/batch-key.ts'
 import { toSlices } from '../../operators/slicing.ts'
 import { type Step, train } from '../../operators/train.ts'
 import type { Slice } from '../../schemas/types.ts'
@@ -102,7 +103,12 @@ async function run(deliveries: readonly Delivery<'slices'>[], microbatch = 4, ve
 }
 
 const deliver = (values: readonly Slice[]): Delivery<'slices'>[] =>
-  values.map((value, offset) => record('slices', offset, value))
+  values.map((value, offset) => ({ ...record('slices', offset, value), key: batchKey(value.batch) }))
+/** The same, but nothing of these records can be decoded. */
+const undecodable = (deliveries: readonly Delivery<'slices'>[]): Delivery<'slices'>[] =>
+  deliveries.map(({ value: _, error: __, ...envelope }) => {
+    return { ...envelope, error: new GraspError('RECORD_UNDECODABLE', 'not a record') }
+  })
 
 test('a batch makes one update; its loss is the KL that scoring measured', async () => {
   const { updates, steps, released } = await run(deliver(slices))
@@ -162,11 +168,35 @@ test('a slice of another tokenizer becomes a dead letter and its batch goes on w
 
 test('an undecodable slice becomes a dead letter and its batch goes on without it', async () => {
   const deliveries = deliver(slices)
-  const error = new GraspError('RECORD_UNDECODABLE', 'not a record')
-  const { value: _, ...envelope } = record('slices', 3, slices[3]!)
-  deliveries[3] = { ...envelope, error }
+  deliveries.splice(3, 1, ...undecodable([deliveries[3]!]))
   const { updates, steps } = await run(deliveries)
   assert.equal(updates[0]!.responses, 3)
+  assert.equal(steps[0]!.deadLetters.length, 1)
+})
+
+test('a batch of which no slice can be decoded makes its policy version, and the next one is whole', async () => {
+  const later = slices.map(slice => ({ ...slice, batch: { ...slice.batch, number: 1 } }))
+  const deliveries = deliver([...slices, ...later])
+  const { updates, steps } = await run([
+    ...undecodable(deliveries.slice(0, slices.length)),
+    ...deliveries.slice(slices.length),
+  ])
+  assert.deepEqual(
+    updates.map(({ version, responses, rolloutVersion }) => [version, responses, rolloutVersion]),
+    [
+      [1, 0, 0],
+      [2, 4, 0],
+    ],
+  )
+  assert.equal(updates[0]!.weightsHash, info.weightsHash)
+  assert.equal(steps.flatMap(({ deadLetters }) => deadLetters).length, slices.length)
+})
+
+test('a record of no batch is a dead letter that no batch counts', async () => {
+  const [stray] = undecodable([{ ...record('slices', 0, slices[0]!), key: 'k' }])
+  const rest = deliver(slices).map(delivery => ({ ...delivery, offset: delivery.offset + 1 }))
+  const { updates, steps } = await run([stray!, ...(rest as Delivery<'slices'>[])])
+  assert.equal(updates[0]!.responses, 4)
   assert.equal(steps[0]!.deadLetters.length, 1)
 })
 

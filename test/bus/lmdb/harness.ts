@@ -28,7 +28,7 @@ export const makeLmdbHarness: MakeHarness = async ({ partitions = {} }): Promise
 }
 
 /** Writes any bytes as a record, past the codec. */
-function appendRaw(path: string, topic: Topic, key: string, payload: Uint8Array): void {
+export function appendRaw(path: string, topic: Topic, key: string, payload: Uint8Array): void {
   const environment = openEnvironment({
     path: join(path, RUN),
     partitions: {},

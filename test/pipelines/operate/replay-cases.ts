@@ -185,7 +185,7 @@ export function describeReplay(name: string, make: MakeHarness): void {
     it('of a batch give the instance a new one, once for all of its letters', async () => {
       await log.append([validation('a'), validation('b', { accepted: false, score: 0 })])
       await fail('rollout', 'PROMPT_TOO_LONG', ...batchOf(0, 'a'))
-      const slice = (instance: string) => output('slices', 'batch 0', sliceRecord({ instance }))
+      const slice = (instance: string) => output('slices', 'batch 0 of 1', sliceRecord({ instance }))
       await fail('training', 'RECORD_INVALID', slice('a'), slice('a'), slice('b'))
       const { plan, done } = await replay()
       assert.equal(plan.replays.length, 1)

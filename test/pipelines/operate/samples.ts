@@ -1,5 +1,6 @@
 /** Records of a run for tests that operate it. */
 import { type Output, output } from '../../../bus/port.ts'
+import { batchKey } from '../../../operators/batch-key.ts'
 import type { Validation } from '../../../schemas/types.ts'
 import { contextRecord } from '../../helpers/records.ts'
 
@@ -35,7 +36,7 @@ export const validation = (id: string, change: Partial<Validation> = {}): Output
 /** The instances of a batch. */
 export const batchOf = (number: number, ...ids: string[]): Output[] =>
   ids.map((id, index) =>
-    output('instances', `batch ${number}`, {
+    output('instances', batchKey({ number, size: ids.length }), {
       context: contextRecord(id),
       score: 1,
       tau: 1,
