@@ -91,8 +91,9 @@ export interface ReadOptions {
 
 export interface AppendOptions {
   /**
-   * Append only where the topic still has these end offsets, one a partition; LOG_UNAVAILABLE where another process
-   * has written to it since. The embedded log checks it in the same transaction; Kafka cannot, and does not.
+   * Append only where no record was written to the topic past these offsets, one a partition; LOG_UNAVAILABLE where
+   * one was. Of two that append so at once, one is refused. On Kafka, what somebody appends without this option in
+   * the same moment may go unseen.
    */
   readonly after?: { readonly topic: Topic; readonly ends: readonly number[] }
 }
@@ -132,7 +133,7 @@ export interface Log {
   /** What is there. */
   topics(): Promise<TopicInfo[]>
 
-  /** Writes records (durable when it resolves) and tells where they went, in the order given. */
+  /** Writes records, all or none (durable when it resolves), and tells where they went, in the order given. */
   append(outputs: readonly Output[], options?: AppendOptions): Promise<Place[]>
 
   /**

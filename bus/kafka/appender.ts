@@ -1,7 +1,10 @@
-/** Records outside transactions: one request at a time, and what is asked for meanwhile goes into the next. */
+/**
+ * Records outside transactions: one request at a time, and what is asked for meanwhile goes into the next. What is
+ * asked for at once is in one request and one partition (`isWhole`), so it is written as a whole or not at all.
+ */
 import { Partitioners, type Producer } from 'kafkajs'
 import type { Place } from '../port.ts'
-import { type BatchLimits, type Prepared, sendAll } from './batches.ts'
+import { type BatchLimits, Filling, type Prepared, sendAll } from './batches.ts'
 import type { Client } from './client.ts'
 
 interface Waiting {
@@ -31,10 +34,6 @@ export class Appender {
     return settled
   }
 
-  get pending(): Promise<void> | undefined {
-    return this.#running
-  }
-
   async close(): Promise<void> {
     await this.#running
     await (await this.#producer)?.disconnect()
@@ -44,7 +43,7 @@ export class Appender {
     // Lets in what is asked for in the same turn.
     await undefined
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0)
+      const batch = this.#next()
       try {
         this.#producer ??= this.#connect()
         const producer = await this.#producer
@@ -66,6 +65,13 @@ export class Appender {
       }
     }
     this.#running = undefined
+  }
+
+  /** As much of what waits as one request takes. */
+  #next(): Waiting[] {
+    const filling = new Filling(this.#limits)
+    const rest = this.#waiting.findIndex(({ prepared }) => !filling.take(prepared))
+    return this.#waiting.splice(0, rest < 0 ? this.#waiting.length : Math.max(1, rest))
   }
 
   async #connect(): Promise<Producer> {

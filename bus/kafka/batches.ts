@@ -47,26 +47,59 @@ export async function sendAll(
   return places
 }
 
+/** Whether all of them go to one partition in one request: the brokers take them as a whole or not at all. */
+export function isWhole(prepared: readonly Prepared[], limits: BatchLimits): boolean {
+  const [first] = prepared
+  const together = prepared.every(
+    ({ name, partition }) => name === first!.name && partition === first!.partition,
+  )
+  return together && new Filling(limits).take(prepared)
+}
+
+/** A request as it is filled. */
+export class Filling {
+  readonly #limits: BatchLimits
+  readonly #byPartition = new Map<string, number>()
+  #records = 0
+  #bytes = 0
+
+  constructor(limits: BatchLimits) {
+    this.#limits = limits
+  }
+
+  /** Takes all of them, or none where they do not fit in; the first one always does. */
+  take(more: readonly Prepared[]): boolean {
+    const added = new Map<string, number>()
+    let bytes = 0
+    for (const record of more) {
+      const key = `${record.name}/${record.partition}`
+      added.set(key, (added.get(key) ?? this.#byPartition.get(key) ?? OVERHEAD) + record.bytes)
+      bytes += record.bytes
+    }
+    const { requestBytes, partitionBytes } = this.#limits
+    const fits =
+      this.#records + more.length <= REQUEST_RECORDS &&
+      this.#bytes + bytes <= requestBytes &&
+      [...added.values()].every(size => size <= partitionBytes)
+    if (!fits && !(this.#records === 0 && more.length === 1)) return false
+    for (const [key, size] of added) this.#byPartition.set(key, size)
+    this.#records += more.length
+    this.#bytes += bytes
+    return true
+  }
+}
+
 function* cut(prepared: readonly Prepared[], limits: BatchLimits): Generator<Prepared[]> {
   let batch: Prepared[] = []
-  let total = 0
-  let byPartition = new Map<string, number>()
+  let filling = new Filling(limits)
   for (const record of prepared) {
-    const key = `${record.name}/${record.partition}`
-    const inPartition = (byPartition.get(key) ?? OVERHEAD) + record.bytes
-    const full =
-      batch.length >= REQUEST_RECORDS ||
-      total + record.bytes > limits.requestBytes ||
-      inPartition > limits.partitionBytes
-    if (full && batch.length > 0) {
+    if (!filling.take([record])) {
       yield batch
       batch = []
-      total = 0
-      byPartition = new Map()
+      filling = new Filling(limits)
+      filling.take([record])
     }
     batch.push(record)
-    total += record.bytes
-    byPartition.set(key, (byPartition.get(key) ?? OVERHEAD) + record.bytes)
   }
   if (batch.length > 0) yield batch
 }

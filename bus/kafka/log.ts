@@ -12,8 +12,10 @@ import { Observable, type Subscriber } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { type Records, TOPICS, type Topic } from '../../schemas/types.ts'
 import { createCodec } from '../codec.ts'
+import { anotherWriter, endsMoved } from '../ends-moved.ts'
 import { partitionOf } from '../partition.ts'
 import type {
+  AppendOptions,
   CommitRequest,
   Delivery,
   Log,
@@ -24,8 +26,9 @@ import type {
   ReadOptions,
   TopicInfo,
 } from '../port.ts'
+import { allocate } from '../slab.ts'
 import { Appender } from './appender.ts'
-import { type BatchLimits, OVERHEAD, type Prepared } from './batches.ts'
+import { type BatchLimits, isWhole, OVERHEAD, type Prepared } from './batches.ts'
 import { Client } from './client.ts'
 import { ClusterLog, noSuchPosition } from './cluster-log.ts'
 import { kafkaFault } from './faults.ts'
@@ -87,12 +90,14 @@ class KafkaLog implements Log {
   readonly #admin: Admin
   readonly #codec: KafkaCodec
   readonly #limits: Limits
+  readonly #batches: BatchLimits
   readonly #appender: Appender
   readonly #transactions: Transactions
   readonly #parts: ReaderParts
   readonly #turns = new Turns()
   readonly #readers = new Set<Reader>()
-  /** Of commits that consume nothing. */
+  readonly #writing = new Set<Promise<unknown>>()
+  /** Of transactions that consume nothing. */
   readonly #ownId: string
   #closing: Promise<void> | undefined
 
@@ -102,9 +107,9 @@ class KafkaLog implements Log {
     this.#admin = log.admin
     this.#codec = codec
     this.#limits = limits
-    const batches: BatchLimits = { partitionBytes: limits.maxMessageBytes, requestBytes: REQUEST_BYTES }
-    this.#appender = new Appender(client, batches)
-    this.#transactions = new Transactions(client, batches)
+    this.#batches = { partitionBytes: limits.maxMessageBytes, requestBytes: REQUEST_BYTES }
+    this.#appender = new Appender(client, this.#batches)
+    this.#transactions = new Transactions(client, this.#batches)
     this.#parts = { client, log, codec, transactions: this.#transactions }
     this.#ownId = `${log.names.group('writer')}.${crypto.randomUUID()}`
   }
@@ -130,11 +135,44 @@ class KafkaLog implements Log {
     })
   }
 
-  async append(outputs: readonly Output[]): Promise<Place[]> {
+  async append(outputs: readonly Output[], { after }: AppendOptions = {}): Promise<Place[]> {
     return this.#write(async () => {
       const prepared = await this.#prepare(outputs)
+      if (after) return this.#noted(await this.#appendAfter(prepared, after))
       if (prepared.length === 0) return []
-      return this.#noted(await this.#appender.append(prepared))
+      if (isWhole(prepared, this.#batches)) return this.#noted(await this.#appender.append(prepared))
+      const takenOver = (cause: unknown) => kafkaFault(this.#client.brokers, 'write to', cause)
+      const work = { transactionalId: this.#ownId, outputs: prepared, takenOver }
+      return this.#noted(await this.#transactions.run({ ...work, isIn: places => this.#isWritten(places) }))
+    })
+  }
+
+  /**
+   * All that append after a topic's ends do so under one transactional id, which they take over before they look at
+   * the ends. Of two, one has taken it last. If the other had committed by then, the last one sees what it wrote;
+   * if not, it never will: taking the id over aborts what was open, and Kafka refuses the other from then on.
+   */
+  #appendAfter(
+    outputs: readonly Prepared[],
+    { topic, ends }: NonNullable<AppendOptions['after']>,
+  ): Promise<Place[]> {
+    const { names } = this.#log
+    const ready = async () => {
+      const now = await this.#log.ends(topic)
+      const moved = await Promise.all(
+        now.map(
+          async (end, p) =>
+            end !== ends[p] && !(end > ends[p]! && (await this.#log.isEmpty(topic, p, ends[p]!, end))),
+        ),
+      )
+      if (moved.includes(true)) throw endsMoved(topic, ends, now)
+    }
+    return this.#transactions.run({
+      transactionalId: names.appenderId(topic),
+      outputs,
+      ready,
+      isIn: places => this.#isWritten(places),
+      takenOver: cause => anotherWriter(topic, cause),
     })
   }
 
@@ -254,7 +292,7 @@ class KafkaLog implements Log {
       reader.leave()
     }
     const work = async () => {
-      await Promise.all([this.#turns.settled(), this.#appender.pending])
+      await Promise.allSettled(this.#writing)
       await Promise.all([...this.#readers].map(reader => reader.finished))
       await Promise.all([this.#appender.close(), this.#transactions.close()])
       await Promise.all([this.#log.cluster.disconnect(), this.#admin.disconnect()])
@@ -303,11 +341,11 @@ class KafkaLog implements Log {
     const places = await this.#transactions.run({
       transactionalId: first ? names.transactionalId(group, first.topic, first.partition) : this.#ownId,
       outputs: prepared,
-      groupId: names.group(group),
-      offsets: this.#offsetsOf(reached, readers),
+      ...(first && { consumed: { groupId: names.group(group), topics: this.#offsetsOf(reached, readers) } }),
       last: async () => this.#prepareMeta(await this.#seals(seal)),
       isIn: written => this.#isIn(group, written, reached),
       confirm: async () => this.#checkPositions(group, positions, readers),
+      takenOver: cause => takenOver(group, cause),
     })
     for (const { topic, partition, offset } of reached) this.#log.setPosition(group, topic, partition, offset)
     for (const reader of readers) reader.settled(reached)
@@ -368,22 +406,24 @@ class KafkaLog implements Log {
 
   /** Whether a transaction with these outputs and positions is in; nothing of it is open any more. */
   async #isIn(group: string, places: readonly Place[], positions: readonly Position[]): Promise<boolean> {
-    const place = places.at(-1)
-    const { cluster, names } = this.#log
-    if (place) {
-      const { topic, partition, offset } = place
-      const cursors = new Map([[partition, offset]])
-      for (;;) {
-        const fetched = await retrying(cluster, () =>
-          fetchPartitions(cluster, names.topic(topic), cursors, { maxBytes: 1 << 20, maxWait: 100 }),
-        )
-        const { records, next } = fetched.get(partition)!
-        if (records.length > 0 || next > offset) return Number(records[0]?.offset) === offset
-      }
-    }
-    if (positions.length === 0) return false
+    if (places.length > 0 || positions.length === 0) return this.#isWritten(places)
     const stored = await this.#log.positions(group, positions[0]!.topic)
     return positions.every(({ partition, offset }) => stored[partition]!.offset === offset)
+  }
+
+  async #isWritten(places: readonly Place[]): Promise<boolean> {
+    const place = places.at(-1)
+    if (!place) return false
+    const { topic, partition, offset } = place
+    const { cluster, names } = this.#log
+    const cursors = new Map([[partition, offset]])
+    for (;;) {
+      const fetched = await retrying(cluster, () =>
+        fetchPartitions(cluster, names.topic(topic), cursors, { maxBytes: 1 << 20, maxWait: 100 }),
+      )
+      const { records, next } = fetched.get(partition)!
+      if (records.length > 0 || next > offset) return Number(records[0]?.offset) === offset
+    }
   }
 
   async #seals(topics: readonly Topic[]): Promise<[string, string][]> {
@@ -407,7 +447,7 @@ class KafkaLog implements Log {
   ): Promise<Prepared[]> {
     await this.#codec.prepareToEncode?.([...new Set(outputs.map(({ topic }) => topic))])
     return outputs.map(({ topic, key, value }, i) => {
-      const encoded = this.#codec.encode(topic, value)
+      const encoded = this.#codec.encode(topic, value, allocate)
       const partition = partitionOf(key, this.#log.partitions(topic))
       const origin = made?.origins[i]
       const headers = origin && {
@@ -465,10 +505,14 @@ class KafkaLog implements Log {
     if (this.#limits.readOnly) {
       throw new GraspError('LOG_UNAVAILABLE', 'the log was opened for reading only')
     }
+    const writing = work()
+    this.#writing.add(writing)
     try {
-      return await work()
+      return await writing
     } catch (cause) {
       throw kafkaFault(this.#client.brokers, 'write to', cause)
+    } finally {
+      this.#writing.delete(writing)
     }
   }
 
@@ -479,4 +523,13 @@ class KafkaLog implements Log {
   #closedError(): GraspError {
     return new GraspError('LOG_UNAVAILABLE', `the Kafka log on ${this.#client.brokers.join(', ')} was closed`)
   }
+}
+
+function takenOver(group: string, cause: unknown): GraspError {
+  return new GraspError(
+    'PARTITION_LOST',
+    `another process works as group ${group} and took over what this one was working on; ` +
+      'what this one did since is not committed',
+    { cause },
+  )
 }

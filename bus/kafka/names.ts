@@ -46,6 +46,11 @@ export class Names {
   transactionalId(group: string, topic: Topic, partition: number): string {
     return `${this.group(group)}.${topic}.${partition}`
   }
+
+  /** Of all that append to a topic only where it ends as they think. */
+  appenderId(topic: Topic): string {
+    return `${this.#base}.appender.${topic}`
+  }
 }
 
 export function checkName(what: string, name: string): void {

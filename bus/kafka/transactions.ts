@@ -1,28 +1,32 @@
 /**
- * Outputs and consumed offsets in one transaction. A transaction runs under the transactional id of an input
- * partition: who is given the partition next takes that id over first (`fence`), which ends what its last owner
- * left open, and from then on refuses what the last owner still sends.
+ * Outputs and consumed offsets in one transaction, one after another under each transactional id. A commit of a
+ * stage runs under the id of an input partition: who is given the partition next takes that id over first
+ * (`fence`), which ends what its last owner left open, and from then on refuses what the last owner still sends.
  */
 import { type Offsets, Partitioners, type Producer, type Transaction } from 'kafkajs'
-import { GraspError } from '../../errors/grasp-error.ts'
+import type { GraspError } from '../../errors/grasp-error.ts'
 import type { Place } from '../port.ts'
 import { type BatchLimits, type Prepared, sendAll } from './batches.ts'
 import type { Broker, Client, Cluster } from './client.ts'
 import { typeOf } from './faults.ts'
 import { delay, isPassing, PATIENCE_MS, retrying } from './retrying.ts'
+import { Turns } from './turns.ts'
 
 export interface TransactionWork {
   readonly transactionalId: string
   readonly outputs: readonly Prepared[]
   /** The group's id in the cluster, and its offsets. */
-  readonly groupId: string
-  readonly offsets: Offsets['topics']
+  readonly consumed?: { readonly groupId: string; readonly topics: Offsets['topics'] }
+  /** Asked each time before anything is written, when the id is this process's; what it throws ends the work. */
+  readonly ready?: () => Promise<void>
   /** Made when the outputs are written, since what it says depends on where they went. */
-  readonly last: () => Promise<readonly Prepared[]>
+  readonly last?: () => Promise<readonly Prepared[]>
   /** After an answer was lost: whether the transaction is in. */
   readonly isIn: (places: readonly Place[]) => Promise<boolean>
   /** Asked when the id was taken over or timed out: throws when the partitions are no longer this process's. */
-  readonly confirm: () => Promise<void>
+  readonly confirm?: () => Promise<void>
+  /** What is told when others take the id over again and again. */
+  readonly takenOver: (cause: unknown) => GraspError
 }
 
 /** The transaction was aborted, by its timeout or by somebody who took the id over. */
@@ -35,12 +39,16 @@ const FENCED = new Set([
   'OUT_OF_ORDER_SEQUENCE_NUMBER',
 ])
 const BUSY_MS = 3
-const MOST_FENCED = 3
+/** Who was fenced waits for a time of its own, or two that take an id from each other would never get anywhere. */
+const FENCED_MS = 100
+const MOST_FENCED_MS = 5_000
+const MOST_FENCED = 8
 
 export class Transactions {
   readonly #client: Client
   readonly #limits: BatchLimits
   readonly #producers = new Map<string, Promise<Producer>>()
+  readonly #turns = new Turns()
 
   constructor(client: Client, limits: BatchLimits) {
     this.#client = client
@@ -68,8 +76,12 @@ export class Transactions {
     }
   }
 
-  /** Errors: those of `confirm`, and whatever does not pass. */
-  async run(work: TransactionWork): Promise<Place[]> {
+  /** Errors: those of `ready` and `confirm`, and whatever does not pass. */
+  run(work: TransactionWork): Promise<Place[]> {
+    return this.#turns.take(work.transactionalId, () => this.#run(work))
+  }
+
+  async #run(work: TransactionWork): Promise<Place[]> {
     const deadline = Date.now() + PATIENCE_MS
     let fenced = 0
     for (let pause = BUSY_MS; ; pause = Math.min(2 * pause, 500)) {
@@ -83,8 +95,9 @@ export class Transactions {
       }
       const type = typeOf(error)
       if (FENCED.has(type)) {
-        await work.confirm()
-        if (++fenced >= MOST_FENCED) throw takenOver(work, error)
+        await work.confirm?.()
+        if (++fenced >= MOST_FENCED) throw work.takenOver(error)
+        await delay(Math.random() * Math.min(FENCED_MS * 2 ** fenced, MOST_FENCED_MS))
       } else if (type !== 'CONCURRENT_TRANSACTIONS' && !isPassing(error)) throw error
       if (Date.now() > deadline) throw error
       await delay(pause)
@@ -105,16 +118,19 @@ export class Transactions {
   async #attempt(
     work: TransactionWork,
   ): Promise<{ places: Place[] } | { error: unknown; ending: Place[] | undefined }> {
-    const { transactionalId, outputs, groupId, offsets, last } = work
+    const { transactionalId, outputs, consumed, last } = work
     let transaction: Transaction | undefined
     let ending: Place[] | undefined
     try {
       const producer = await this.#producer(transactionalId)
+      await work.ready?.()
       transaction = await producer.transaction()
       const { compression } = this.#client
       const places = await sendAll(transaction.sendBatch, outputs, this.#limits, compression)
-      await sendAll(transaction.sendBatch, await last(), this.#limits, compression)
-      if (offsets.length > 0) await transaction.sendOffsets({ consumerGroupId: groupId, topics: offsets })
+      if (last) await sendAll(transaction.sendBatch, await last(), this.#limits, compression)
+      if (consumed) {
+        await transaction.sendOffsets({ consumerGroupId: consumed.groupId, topics: consumed.topics })
+      }
       ending = places
       await transaction.commit()
       return { places }
@@ -176,13 +192,4 @@ export class Transactions {
       () => {},
     )
   }
-}
-
-function takenOver({ groupId }: TransactionWork, cause: unknown): GraspError {
-  return new GraspError(
-    'PARTITION_LOST',
-    `another process works as group ${groupId} and took over what this one was working on; ` +
-      'what this one did since is not committed',
-    { cause },
-  )
 }

@@ -4,6 +4,7 @@ import { Observable, type Subscriber } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
+import { endsMoved } from '../ends-moved.ts'
 import { partitionOf } from '../partition.ts'
 import type {
   AppendOptions,
@@ -105,11 +106,7 @@ class LmdbLog implements Log {
         const { topic, ends } = after
         const now = this.#store.ends(topic)
         if (now.every((end, partition) => end === ends[partition])) return
-        throw new GraspError(
-          'LOG_UNAVAILABLE',
-          `another process writes to ${topic}: it ended at ${ends.join(', ')} and now ends at ${now.join(', ')}. ` +
-            'Stop one of the two; the same command goes on',
-        )
+        throw endsMoved(topic, ends, now)
       },
       work: () => this.#appendAll(prepared),
     })

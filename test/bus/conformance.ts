@@ -11,6 +11,7 @@ import {
   type Delivery,
   type Log,
   type LogRecord,
+  type Output,
   output,
   type Place,
   type ReadOptions,
@@ -107,6 +108,67 @@ export function describeLog(name: string, make: MakeHarness): void {
         assert.equal(ids.length, 40)
         for (let i = 0; i < 40; i += 2) assert.equal(ids[i]!.slice(0, -1), ids[i + 1]!.slice(0, -1))
       })
+    })
+
+    describe('append after', () => {
+      const after = async (outputs: Output[], ends: readonly number[], to = log) =>
+        to.append(outputs, { after: { topic: 'questions', ends } })
+      const told = {
+        code: 'LOG_UNAVAILABLE',
+        message: /another process writes to questions.*Stop one of the two/,
+      }
+      const ids = async (from = log) => (await gather(from.scan('questions'))).map(({ value }) => value!.id)
+      const advance = (ends: number[], places: readonly Place[]) => {
+        for (const { topic, partition, offset } of places)
+          if (topic === 'questions') ends[partition] = offset + 1
+      }
+
+      it('writes where the topic ends as expected, and nothing at all where it does not', async () => {
+        const ends = [0, 0, 0]
+        advance(ends, await after([...questions(5), letterOutput('a', 5)], ends))
+        // What a commit leaves between the records is no record.
+        advance(
+          ends,
+          await after(
+            questions(5, i => `more ${i}`),
+            ends,
+          ),
+        )
+        await log.append([questionOutput('other', 'k')])
+        await assert.rejects(after([questionOutput('late'), letterOutput('b', 5)], ends), told)
+        await assert.rejects(after([], ends), told)
+        assert.equal((await ids()).length, 11)
+        assert.equal((await gather(log.scan('deadletters'))).length, 1)
+        await after([questionOutput('next')], await endsOf('questions'))
+        assert.equal((await ids()).length, 12)
+      })
+
+      for (const where of ['in one process', 'in two processes'] as const) {
+        it(`lets one of two writers through, ${where}`, async () => {
+          const other = where === 'in one process' ? log : await harness.open()
+          const write = async (name: string, to: Log) => {
+            const ends = [0, 0, 0]
+            for (let i = 0; i < 12; i++) {
+              const outputs = [0, 1, 2].map(j => questionOutput(`${name} ${i} ${j}`, `key ${i} ${j}`))
+              advance(ends, await after(outputs, ends, to))
+            }
+          }
+          try {
+            const outcomes = await Promise.allSettled([write('one', log), write('two', other)])
+            const refused = outcomes.flatMap(each => (each.status === 'rejected' ? [each.reason] : []))
+            assert.equal(refused.length, 1)
+            assert.equal(refused[0].code, 'LOG_UNAVAILABLE')
+            assert.match(refused[0].message, told.message)
+            const winner = outcomes[0]!.status === 'fulfilled' ? 'one' : 'two'
+            // Who wrote sees it at once, others a moment later.
+            const written = await ids(winner === 'one' ? log : other)
+            assert.equal(written.length, 36)
+            assert.ok(written.every(id => id.startsWith(winner)))
+          } finally {
+            await other.close()
+          }
+        })
+      }
     })
 
     describe('read', () => {
