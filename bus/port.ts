@@ -89,14 +89,35 @@ export interface ReadOptions {
   readonly onLost?: (partitions: readonly number[]) => void
 }
 
-export interface AppendOptions {
+/** A note that changes with records. */
+export interface NoteChange {
+  readonly name: string
+  /** What it is by now, as far as the writer knows; undefined where there is none. */
+  readonly from: string | undefined
+  /** What it becomes, where it is said by where the records went, in the order given. */
+  readonly to: (places: readonly Place[]) => string
+}
+
+export interface AppendAfter {
   /**
    * Append only where no record was written to the topic past these offsets, one a partition; LOG_UNAVAILABLE where
    * one was. Of two that append so at once, one is refused. On Kafka, what somebody appends without this option in
    * the same moment may go unseen.
    */
   readonly after?: { readonly topic: Topic; readonly ends: readonly number[] }
+  readonly notes?: undefined
 }
+
+export interface AppendNoting {
+  /**
+   * Changes these notes together with the records, all or none, and only where each still is what is told here:
+   * NOTE_CHANGED where one is not. Of two that change a note so at once, one is refused.
+   */
+  readonly notes: readonly [NoteChange, ...NoteChange[]]
+  readonly after?: undefined
+}
+
+export type AppendOptions = AppendAfter | AppendNoting
 
 /** Consumed up to, exclusive: `offset` is the next one to read. */
 export type Position = Place

@@ -19,6 +19,8 @@ export type ErrorCode =
   | 'LOG_MISMATCH'
   /** The positions of a group cannot be set while something reads as that group. */
   | 'GROUP_ACTIVE'
+  /** A note in the log is no longer what its writer took it to be: another process has changed it. */
+  | 'NOTE_CHANGED'
   /** Another member of the group took over what this one was working on; a stage starts again from the committed positions. */
   | 'PARTITION_LOST'
   /** A model directory lacks a file, or a file in it is damaged. */

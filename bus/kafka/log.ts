@@ -13,8 +13,10 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { type Records, TOPICS, type Topic } from '../../schemas/types.ts'
 import { createCodec } from '../codec.ts'
 import { anotherWriter, endsMoved } from '../ends-moved.ts'
+import { noteChanged } from '../note-changed.ts'
 import { partitionOf } from '../partition.ts'
 import type {
+  AppendNoting,
   AppendOptions,
   CommitRequest,
   Delivery,
@@ -135,9 +137,10 @@ class KafkaLog implements Log {
     })
   }
 
-  async append(outputs: readonly Output[], { after }: AppendOptions = {}): Promise<Place[]> {
+  async append(outputs: readonly Output[], { after, notes }: AppendOptions = {}): Promise<Place[]> {
     return this.#write(async () => {
       const prepared = await this.#prepare(outputs)
+      if (notes) return this.#noted(await this.#appendNoting(prepared, notes))
       if (after) return this.#noted(await this.#appendAfter(prepared, after))
       if (prepared.length === 0) return []
       if (isWhole(prepared, this.#batches)) return this.#noted(await this.#appender.append(prepared))
@@ -174,6 +177,34 @@ class KafkaLog implements Log {
       isIn: places => this.#isWritten(places),
       takenOver: cause => anotherWriter(topic, cause),
     })
+  }
+
+  /** As above: all that change notes together with records share an id, and look at the notes when it is theirs. */
+  async #appendNoting(outputs: readonly Prepared[], notes: AppendNoting['notes']): Promise<Place[]> {
+    for (const { name } of notes) checkName('note', name)
+    const { meta, names } = this.#log
+    let at = 0
+    const places = await this.#transactions.run({
+      transactionalId: names.noterId,
+      outputs,
+      ready: async () => {
+        await meta.refresh()
+        const changed = notes.find(({ name, from }) => meta.note(name) !== from)
+        if (changed) throw noteChanged(changed.name)
+      },
+      last: async went =>
+        this.#prepareMeta(notes.map(({ name, to }) => [noteKey(name), JSON.stringify(to(went))])),
+      lastAt: written => {
+        at = written.at(-1)!.offset
+      },
+      isIn: async went => {
+        await meta.refresh()
+        return notes.every(({ name, to }) => meta.note(name) === to(went))
+      },
+      takenOver: cause => noteChanged(notes[0].name, cause),
+    })
+    meta.wrote(at)
+    return places
   }
 
   read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {

@@ -47,6 +47,11 @@ export class Names {
     return `${this.group(group)}.${topic}.${partition}`
   }
 
+  /** Of all that change notes together with records. */
+  get noterId(): string {
+    return `${this.#base}.noter`
+  }
+
   /** Of all that append to a topic only where it ends as they think. */
   appenderId(topic: Topic): string {
     return `${this.#base}.appender.${topic}`

@@ -20,7 +20,9 @@ export interface TransactionWork {
   /** Asked each time before anything is written, when the id is this process's; what it throws ends the work. */
   readonly ready?: () => Promise<void>
   /** Made when the outputs are written, since what it says depends on where they went. */
-  readonly last?: () => Promise<readonly Prepared[]>
+  readonly last?: (places: readonly Place[]) => Promise<readonly Prepared[]>
+  /** Told where these went, each time that they are written. */
+  readonly lastAt?: (places: readonly Place[]) => void
   /** After an answer was lost: whether the transaction is in. */
   readonly isIn: (places: readonly Place[]) => Promise<boolean>
   /** Asked when the id was taken over or timed out: throws when the partitions are no longer this process's. */
@@ -127,7 +129,10 @@ export class Transactions {
       transaction = await producer.transaction()
       const { compression } = this.#client
       const places = await sendAll(transaction.sendBatch, outputs, this.#limits, compression)
-      if (last) await sendAll(transaction.sendBatch, await last(), this.#limits, compression)
+      if (last) {
+        const more = await sendAll(transaction.sendBatch, await last(places), this.#limits, compression)
+        work.lastAt?.(more)
+      }
       if (consumed) {
         await transaction.sendOffsets({ consumerGroupId: consumed.groupId, topics: consumed.topics })
       }

@@ -5,6 +5,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { endsMoved } from '../ends-moved.ts'
+import { noteChanged } from '../note-changed.ts'
 import { partitionOf } from '../partition.ts'
 import type {
   AppendOptions,
@@ -97,18 +98,25 @@ class LmdbLog implements Log {
     return this.#look(() => this.#store.topics())
   }
 
-  async append(outputs: readonly Output[], { after }: AppendOptions = {}): Promise<Place[]> {
+  async append(outputs: readonly Output[], options: AppendOptions = {}): Promise<Place[]> {
+    const { after, notes = [] } = options
+    for (const { name } of notes) checkName('note', name)
     const prepared = this.#prepare(outputs)
     return this.#write({
       bytes: sizeOf(prepared),
       check: () => {
+        for (const { name, from } of notes) if (this.#store.note(name) !== from) throw noteChanged(name)
         if (after === undefined) return
         const { topic, ends } = after
         const now = this.#store.ends(topic)
         if (now.every((end, partition) => end === ends[partition])) return
         throw endsMoved(topic, ends, now)
       },
-      work: () => this.#appendAll(prepared),
+      work: () => {
+        const places = this.#appendAll(prepared)
+        for (const { name, to } of notes) this.#store.setNote(name, to(places))
+        return places
+      },
     })
   }
 
