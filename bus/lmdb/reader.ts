@@ -15,7 +15,7 @@ import type { WakeUp } from './wake-up.ts'
 
 /** What is emitted without giving the event loop a turn, at most. */
 const BURST_RECORDS = 256
-const BURST_BYTES = 4 << 20
+const BURST_BYTES = 16 << 20
 
 export interface ReaderParts {
   readonly store: Store
