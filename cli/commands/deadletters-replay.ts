@@ -2,15 +2,21 @@ import { readFileSync } from 'node:fs'
 import type { Log } from '../../bus/port.ts'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import {
-  deadLetter,
   deadLetters,
+  deadLettersAt,
   type Letter,
   type LetterId,
   letterName,
   parseLetterId,
 } from '../../pipelines/operate/dead-letters.ts'
 import { openExistingLog } from '../../pipelines/operate/open.ts'
-import { applyReplay, planReplay, type Replayed, type ReplayPlan } from '../../pipelines/operate/replay.ts'
+import {
+  type AppliedReplay,
+  applyReplay,
+  planReplay,
+  type Refused,
+  type ReplayPlan,
+} from '../../pipelines/operate/replay.ts'
 import { openRunLog } from '../../pipelines/run-log.ts'
 import { confirm } from '../confirm.ts'
 import type { Session } from '../session.ts'
@@ -44,38 +50,41 @@ export async function replayLetters(
   const config = await session.config()
   const log = dryRun ? await openRunLog(config, { readOnly: true }) : await openExistingLog(config)
   try {
-    const chosen = ids.length > 0 ? await lettersAt(log, ids, item) : deadLetters(log, filter)
+    const chosen = ids.length > 0 ? lettersAt(log, ids, item) : deadLetters(log, filter)
     const plan = await planReplay(log, chosen, { again, maxPostBytes: config.data.maxPostBytes })
     const text = describeReplay(plan)
-    let done: Replayed[] = []
+    let applied: AppliedReplay | undefined
     if (!dryRun && plan.replays.length > 0) {
       session.say(text.trimEnd())
       // Whoever names them one by one has said what is meant.
       if (!yes && ids.length === 0) await confirm('Publish them?', session.streams)
-      done = await applyReplay(log, plan)
+      applied = await applyReplay(log, plan)
     }
-    const applied = done.length > 0
     session.result(
-      replayDocument(config.run, plan, applied, done),
-      applied ? replayedText(plan, done.length) : text,
+      replayDocument(config.run, plan, applied),
+      applied ? replayedText(plan, applied) : `${text}${dryRun ? '\nNothing was published.\n' : ''}`,
     )
-    if (ids.length > 0 && plan.refused.length > 0) session.fail()
+    const refused = plan.refused.length + (applied?.refused.length ?? 0)
+    if (ids.length > 0 && refused > 0) session.fail()
   } finally {
     await log.close()
   }
 }
 
 /** The letters of these ids; with `file`, the item of the one letter as that file has it. */
-async function lettersAt(log: Log, ids: readonly LetterId[], file?: string): Promise<Letter[]> {
-  const letters = await Promise.all(ids.map(id => deadLetter(log, id)))
-  if (file === undefined) return letters
-  return letters.map(letter => {
+async function* lettersAt(log: Log, ids: readonly LetterId[], file?: string): AsyncGenerator<Letter> {
+  for await (const letter of deadLettersAt(log, ids)) {
+    if (file === undefined) {
+      yield letter
+      continue
+    }
     const { value } = letter
-    if (value.topic === '' && value.stage === 'ingest')
-      return { ...letter, value: { ...value, payload: read(file) }, corrected: true }
-    const message = `--item ${file}: ${letterName(letter)} is no item of a data file but a record of ${value.topic}`
-    throw new GraspError('CONFIG_INVALID', message)
-  })
+    if (value.topic !== '' || value.stage !== 'ingest') {
+      const message = `--item ${file}: ${letterName(letter)} is no item of a data file but a record of ${value.topic}`
+      throw new GraspError('CONFIG_INVALID', message)
+    }
+    yield { ...letter, value: { ...value, payload: read(file) }, corrected: true }
+  }
 }
 
 function read(file: string): Uint8Array {
@@ -86,21 +95,20 @@ function read(file: string): Uint8Array {
   }
 }
 
-function replayDocument(
-  run: string,
-  { replays, refused, reopens }: ReplayPlan,
-  applied: boolean,
-  done: readonly Replayed[],
-): object {
+function replayDocument(run: string, plan: ReplayPlan, applied: AppliedReplay | undefined): object {
+  const { replays, refused, reopens } = plan
+  const done = new Map(applied?.done.map(({ letter, to }) => [letterName(letter), to]))
   return {
-    ...{ run, applied },
+    ...{ run, applied: done.size > 0 },
     replays: replays.map(({ letters, topic, key }) => ({
       deadletters: letters.map(letterName),
       topic,
       key,
-      to: done.find(({ letter }) => letter === letters[0])?.to ?? null,
+      to: letters.map(letter => done.get(letterName(letter))).find(to => to !== undefined) ?? null,
     })),
-    refused: refused.map(({ letter, reason }) => ({ deadletter: letterName(letter), reason })),
+    refused: [...refused, ...(applied?.refused ?? [])].map(({ letter, reason }) => {
+      return { deadletter: letterName(letter), reason }
+    }),
     reopens,
   }
 }
@@ -115,15 +123,18 @@ function describeReplay({ replays, refused, reopens }: ReplayPlan): string {
     lines.push(table([['dead letter', 'is published to', 'key'], ...rows]))
   }
   for (const note of new Set(replays.flatMap(replay => replay.note ?? []))) lines.push(`${note}\n`)
-  if (refused.length > 0) {
-    const rows = refused.map(({ letter, reason }) => [letterName(letter), reason])
-    lines.push(table([['dead letter', 'is not replayed, since'], ...rows]))
-  }
+  if (refused.length > 0) lines.push(refusedTable(refused))
   if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now, open again for this.\n`)
   return lines.join('\n')
 }
 
-function replayedText({ reopens }: ReplayPlan, count: number): string {
+function refusedTable(refused: readonly Refused[]): string {
+  const rows = refused.map(({ letter, reason }) => [letterName(letter), reason])
+  return table([['dead letter', 'is not replayed, since'], ...rows])
+}
+
+function replayedText({ reopens }: ReplayPlan, { done, refused }: AppliedReplay): string {
   const next = reopens.length > 0 ? '; the run is open again, and `grasp run` goes on with it' : ''
-  return `${count} dead letter${count === 1 ? '' : 's'} replayed${next}\n`
+  const count = `${done.length} dead letter${done.length === 1 ? '' : 's'} replayed${next}\n`
+  return refused.length === 0 ? count : `${count}\n${refusedTable(refused)}`
 }

@@ -39,8 +39,7 @@ const iso = (time: number) => new Date(time).toISOString()
 const sourceOf = ({ value }: Letter) =>
   value.topic === '' ? `file item ${value.key}` : place(value as never)
 
-const stateOf = ({ replay }: Letter) =>
-  replay === undefined ? 'no' : replay.to === null ? 'cut off' : `to ${place(replay.to)}`
+const stateOf = ({ replay }: Letter) => (replay === undefined ? 'no' : `to ${place(replay.to)}`)
 
 function letterDocument(letter: Letter): object {
   const { stage, topic, partition, offset, key, code, message, attempts, payload } = letter.value
@@ -110,7 +109,7 @@ export async function showLetter(
     const { value, error } = await contentOf(log, letter)
     const target = await new ReplayTargets(log, config.data).of(letter)
     const record = error === undefined ? plain(value, raw) : null
-    const replay = target.output ? { topic: target.output.topic } : { refused: target.refused }
+    const replay = target.refused === undefined ? { topic: target.topic } : { refused: target.refused }
     const document = {
       ...letterDocument(letter),
       replay,
@@ -129,7 +128,9 @@ export async function showLetter(
       ['replayed', stateOf(letter)],
       [
         'replaying',
-        target.output ? `would publish it to ${target.output.topic}` : `is refused: ${target.refused}`,
+        target.refused === undefined
+          ? `would publish it to ${target.topic}`
+          : `is refused: ${target.refused}`,
       ],
     ]
     const shown = error

@@ -2,6 +2,7 @@
 import type { Delivery, Log } from '../../bus/port.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { DeadLetter } from '../../schemas/types.ts'
+import { recordsAt } from './records.ts'
 import { type Replay, ReplayNotes } from './replay-notes.ts'
 
 /** Where a dead letter stands in `deadletters`. */
@@ -63,21 +64,35 @@ export async function* deadLetters(
   }
 }
 
-/** Errors: CONFIG_INVALID where there is none at that place. */
-export async function deadLetter(log: Log, id: LetterId, notes = new ReplayNotes(log)): Promise<Letter> {
-  const info = (await log.topics()).find(({ topic }) => topic === 'deadletters')
-  const { partition, offset } = id
-  if (offset < (info?.ends[partition] ?? 0)) {
-    for await (const record of log.scan('deadletters', { partition, from: { offset }, limit: 1 })) {
-      if (record.offset !== offset) break
-      if (record.error !== undefined) throw record.error
-      return letterOf(record, record.value, notes)
-    }
+/**
+ * Those at these places, by partition and offset. Errors: CONFIG_INVALID where there is none; and that of the one
+ * that cannot be decoded.
+ */
+export async function* deadLettersAt(
+  log: Log,
+  ids: readonly LetterId[],
+  notes = new ReplayNotes(log),
+): AsyncGenerator<Letter> {
+  const { ends } = (await log.topics()).find(({ topic }) => topic === 'deadletters') ?? { ends: [] }
+  for (const id of ids) if (id.offset >= (ends[id.partition] ?? 0)) throw noLetter(id)
+  const missing = new Map(ids.map(id => [letterName(id), id]))
+  for await (const record of recordsAt(log, 'deadletters', ids)) {
+    missing.delete(letterName(record))
+    if (record.error !== undefined) throw record.error
+    yield await letterOf(record, record.value as DeadLetter, notes)
   }
-  throw new GraspError(
-    'CONFIG_INVALID',
-    `there is no dead letter ${letterName(id)}; \`grasp deadletters list\``,
-  )
+  for (const id of missing.values()) throw noLetter(id)
+}
+
+function noLetter(id: LetterId): GraspError {
+  const message = `there is no dead letter ${letterName(id)}; \`grasp deadletters list\` shows those that there are`
+  return new GraspError('CONFIG_INVALID', message)
+}
+
+/** Errors: as above. */
+export async function deadLetter(log: Log, id: LetterId): Promise<Letter> {
+  const { value } = await deadLettersAt(log, [id]).next()
+  return value as Letter
 }
 
 async function letterOf(record: Delivery, value: DeadLetter, notes: ReplayNotes): Promise<Letter> {

@@ -83,6 +83,41 @@ export async function countRecords(log: Log, selection: Selection): Promise<numb
   return count
 }
 
+/** Offsets that lie no further apart are read in one go. */
+const NEAR = 1000
+
+/** The records at these places of a topic, by partition and offset. A place without a record gives none. */
+export async function* recordsAt(
+  log: Log,
+  topic: Topic,
+  places: readonly { readonly partition: number; readonly offset: number }[],
+): AsyncGenerator<Delivery> {
+  const byPartition = new Map<number, number[]>()
+  for (const { partition, offset } of places)
+    byPartition.set(partition, [...(byPartition.get(partition) ?? []), offset])
+  for (const [partition, offsets] of byPartition) {
+    for (const run of runsOf(offsets)) {
+      const last = Math.max(...run)
+      for await (const record of log.scan(topic, { partition, from: { offset: Math.min(...run) } })) {
+        if (run.has(record.offset)) yield record as Delivery
+        if (record.offset >= last) break
+      }
+    }
+  }
+}
+
+/** Cut where the next one is too far away to read what lies in between. */
+function runsOf(offsets: readonly number[]): Set<number>[] {
+  const runs: Set<number>[] = []
+  let before = Number.NEGATIVE_INFINITY
+  for (const offset of [...offsets].sort((a, b) => a - b)) {
+    if (offset - before > NEAR) runs.push(new Set())
+    runs.at(-1)!.add(offset)
+    before = offset
+  }
+  return runs
+}
+
 /** The first record at or after an offset of a partition, if there is one. */
 export async function recordAt(
   log: Log,

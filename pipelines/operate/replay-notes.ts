@@ -1,24 +1,23 @@
 /**
  * Which dead letters were replayed, and where to: kept in notes of the log, each for a thousand offsets of a
- * partition, so that none grows without bound.
+ * partition, so that none grows without bound. They change together with what is published, so that a replay is
+ * there as a whole or not at all, and of two that replay a letter at once only one succeeds.
  */
 import { z } from 'zod'
-import type { Log, Place } from '../../bus/port.ts'
+import type { AppendNoting, Log, NoteChange } from '../../bus/port.ts'
 import type { Topic } from '../../schemas/types.ts'
 
 const LETTERS_OF_A_NOTE = 1000
 
 const replaySchema = z.object({
-  /** When it was begun, milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   at: z.number(),
-  /** Where the record went; null from before it is written until that is known. */
-  to: z
-    .object({
-      topic: z.string().transform(topic => topic as Topic),
-      partition: z.number(),
-      offset: z.number(),
-    })
-    .nullable(),
+  /** Where the record went. */
+  to: z.object({
+    topic: z.string().transform(topic => topic as Topic),
+    partition: z.number(),
+    offset: z.number(),
+  }),
 })
 
 export type Replay = z.output<typeof replaySchema>
@@ -27,35 +26,60 @@ const noteSchema = z.record(z.string(), replaySchema)
 
 type Id = { readonly partition: number; readonly offset: number }
 
+interface Note {
+  readonly text: string | undefined
+  readonly replays: Readonly<Record<string, Replay>>
+}
+
 export class ReplayNotes {
   readonly #log: Log
-  readonly #notes = new Map<string, Record<string, Replay>>()
+  readonly #notes = new Map<string, Note>()
 
   constructor(log: Log) {
     this.#log = log
   }
 
   async get(id: Id): Promise<Replay | undefined> {
-    return (await this.#note(nameOf(id)))[id.offset]
+    return (await this.#note(nameOf(id))).replays[id.offset]
   }
 
-  /** Durable when it resolves. */
-  async set(entries: readonly { readonly id: Id; readonly at: number; readonly to: Place | null }[]) {
-    const changed = new Set<string>()
-    for (const { id, at, to } of entries) {
-      const name = nameOf(id)
-      const place = to && { topic: to.topic, partition: to.partition, offset: to.offset }
-      ;(await this.#note(name))[id.offset] = { at, to: place }
-      changed.add(name)
+  /**
+   * What is to be noted with the records that are published for letters, at least one; `index` is the record's
+   * among them. The notes must be what they were when they were read last.
+   */
+  async changes(
+    entries: readonly { readonly id: Id; readonly index: number }[],
+    at: number,
+  ): Promise<AppendNoting['notes']> {
+    const changes: NoteChange[] = []
+    for (const name of new Set(entries.map(({ id }) => nameOf(id)))) {
+      const { text, replays } = await this.#note(name)
+      const own = entries.filter(({ id }) => nameOf(id) === name)
+      changes.push({
+        name,
+        from: text,
+        to: places => {
+          const added = own.map(({ id, index }) => {
+            const { topic, partition, offset } = places[index]!
+            return [id.offset, { at, to: { topic, partition, offset } }]
+          })
+          return JSON.stringify({ ...replays, ...Object.fromEntries(added) })
+        },
+      })
     }
-    for (const name of changed) await this.#log.setNote(name, JSON.stringify(this.#notes.get(name)))
+    return changes as [NoteChange, ...NoteChange[]]
   }
 
-  async #note(name: string): Promise<Record<string, Replay>> {
+  /** They are read again when they are needed. */
+  forget(): void {
+    this.#notes.clear()
+  }
+
+  async #note(name: string): Promise<Note> {
     let note = this.#notes.get(name)
     if (note === undefined) {
       const text = await this.#log.note(name)
-      note = text === undefined ? {} : noteSchema.parse(JSON.parse(text))
+      note = { text, replays: text === undefined ? {} : noteSchema.parse(JSON.parse(text)) }
       this.#notes.set(name, note)
     }
     return note

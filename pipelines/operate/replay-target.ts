@@ -1,15 +1,24 @@
 /** What replaying a dead letter publishes, and where: or why it cannot be replayed. */
 import { type Log, type Output, output } from '../../bus/port.ts'
 import { isPerRecord } from '../../errors/grasp-error.ts'
-import type { Context, Topic, Validation } from '../../schemas/types.ts'
+import type { Context, Topic } from '../../schemas/types.ts'
 import { Fault, questionOf } from '../data/question.ts'
 import { CONSUMERS } from './consumers.ts'
 import type { Letter, LetterId } from './dead-letters.ts'
-import { recordAt, recordsFrom } from './records.ts'
+import { recordsAt, recordsFrom } from './records.ts'
 
-export type Target =
-  | { readonly output: Output; readonly note?: string; readonly refused?: undefined }
-  | { readonly output?: undefined; readonly refused: string }
+/** A record to publish: its value, or where in its topic the same value stands already. */
+export interface Publication {
+  readonly topic: Topic
+  readonly key: string
+  readonly value?: unknown
+  readonly at?: LetterId
+  /** What is to be said about it. */
+  readonly note?: string
+  readonly refused?: undefined
+}
+
+export type Target = Publication | { readonly refused: string }
 
 export interface ReplayOptions {
   /** `data.maxPostBytes`, which items of files are checked against. */
@@ -31,12 +40,11 @@ export class ReplayTargets {
     this.#options = options
   }
 
-  /** Where `unique` is false, an item's question may be in the log already. */
-  async of({ value: letter }: Letter, unique = true): Promise<Target> {
+  async of({ value: letter }: Letter): Promise<Target> {
     const { stage, topic, key, payload } = letter
     if (topic === '') {
       if (stage !== 'ingest') return { refused: `its item comes from ${stage}, which reads no topic` }
-      return this.#item(key, payload, unique)
+      return this.#item(key, payload)
     }
     if (!CONSUMERS.some(({ topic: read }) => read === topic))
       return { refused: `no stage reads ${topic}, so nothing would come of it` }
@@ -48,11 +56,24 @@ export class ReplayTargets {
       return { refused: `it still cannot be decoded: ${error.message}` }
     }
     if (BATCHED.has(topic)) return this.#instance(topic, value)
-    return { output: output(topic as never, key, value as never) }
+    return { topic: topic as Topic, key, value }
+  }
+
+  /** The records of some targets, in their order. */
+  async outputs(targets: readonly Publication[]): Promise<Output[]> {
+    const values = new Map<string, unknown>()
+    for (const topic of new Set(targets.filter(({ at }) => at).map(target => target.topic))) {
+      const places = targets.flatMap(target => (target.topic === topic ? (target.at ?? []) : []))
+      for await (const { partition, offset, value } of recordsAt(this.#log, topic, places))
+        values.set(`${topic}/${partition}/${offset}`, value)
+    }
+    return targets.map(({ topic, key, value, at }) =>
+      output(topic, key, (at ? values.get(`${topic}/${at.partition}/${at.offset}`) : value) as never),
+    )
   }
 
   /** An item of a file goes to `questions`, if it is right by now. */
-  async #item(key: string, payload: Uint8Array, unique: boolean): Promise<Target> {
+  async #item(key: string, payload: Uint8Array): Promise<Target> {
     const [, split] = /^(train|validation|test):/.exec(key) ?? []
     if (split === undefined)
       return { refused: `its key ${JSON.stringify(key)} does not say which split it is of` }
@@ -61,10 +82,9 @@ export class ReplayTargets {
       const question = questionOf(item, { split, ...this.#options })
       this.#questions ??= this.#keysOfQuestions()
       const known = await this.#questions
-      if (unique && known.has(question.id))
-        return { refused: `questions already holds the id '${question.id}'` }
+      if (known.has(question.id)) return { refused: `questions already holds the id '${question.id}'` }
       known.add(question.id)
-      return { output: output('questions', question.id, question) }
+      return { topic: 'questions', key: question.id, value: question }
     } catch (error) {
       if (!(error instanceof Fault) && !(error instanceof SyntaxError)) throw error
       return { refused: `the item is still wrong: ${error.message}` }
@@ -79,10 +99,8 @@ export class ReplayTargets {
     const place = (await this.#validations).get(id)
     if (place === undefined)
       return { refused: `validations holds no accepted answer of its instance '${id}'` }
-    const { partition, offset } = place
-    const validation = await recordAt(this.#log, 'validations', partition, { offset })
     const note = `a record of ${topic} belongs to a batch, which went on without it: the validation of '${id}' gets a new one`
-    return { output: output('validations', id, validation!.value as Validation), note }
+    return { topic: 'validations', key: id, at: place, note }
   }
 
   async #keysOfQuestions(): Promise<Set<string>> {

@@ -1,16 +1,18 @@
 /** Publishes the records of dead letters again. */
-import { isDeepStrictEqual } from 'node:util'
-import type { Log, Output, Place } from '../../bus/port.ts'
+import type { Log, Place } from '../../bus/port.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { downstreamOf } from './consumers.ts'
-import { deadLetter, type Letter, letterName } from './dead-letters.ts'
+import { deadLettersAt, type Letter, letterName } from './dead-letters.ts'
 import { checkReopen, type Reach } from './reopen.ts'
 import { ReplayNotes } from './replay-notes.ts'
-import { type ReplayOptions, ReplayTargets } from './replay-target.ts'
+import { type Publication, type ReplayOptions, ReplayTargets } from './replay-target.ts'
 
-/** Letters whose replay is noted, published and noted again together. */
-const AT_ONCE = 100
+/** Records that are published together, in one transaction; fewer where the letters are large. */
+const AT_ONCE = 500
+const AT_ONCE_BYTES = 8 << 20
+/** How often a group is tried again after others have noted replays at the same time. */
+const TRIES = 10
 
 export interface ReplayRequest extends ReplayOptions {
   /** Also those that were replayed before. */
@@ -24,15 +26,18 @@ export interface PlannedReplay {
   readonly topic: Topic
   readonly key: string
   readonly note?: string
-  /** Where a replay that was cut off put it: there is nothing left to do but to note that. */
-  readonly found?: Place
   /** The letter as it was put right; the others are read again when their turn comes. */
   readonly corrected?: Letter
 }
 
+export interface Refused {
+  readonly letter: Letter
+  readonly reason: string
+}
+
 export interface ReplayPlan {
   readonly replays: readonly PlannedReplay[]
-  readonly refused: readonly { readonly letter: Letter; readonly reason: string }[]
+  readonly refused: readonly Refused[]
   readonly reach: Reach
   /** Topics that are complete and would be open again. */
   readonly reopens: readonly Topic[]
@@ -50,36 +55,29 @@ export async function planReplay(
 ): Promise<ReplayPlan> {
   const targets = new ReplayTargets(log, options)
   const replays = new Map<string, PlannedReplay & { letters: Letter[] }>()
-  const refused: { letter: Letter; reason: string }[] = []
+  const refused: Refused[] = []
   for await (const full of letters) {
     const letter = withoutPayload(full)
-    if (letter.replay?.to && !again) {
+    if (letter.replay && !again) {
       refused.push({ letter, reason: `replayed before, to ${place(letter.replay.to)} (--again overrides)` })
       continue
     }
-    const found = await cutOff(log, full, targets)
-    const target = await targets.of(full, found === undefined)
-    if (target.output === undefined) {
+    const target = await targets.of(full)
+    if (target.refused !== undefined) {
       refused.push({ letter, reason: target.refused })
       continue
     }
-    const { topic, key } = target.output
+    const { topic, key, note } = target
     // What an instance publishes is the same for all of its letters.
-    const name = target.note === undefined ? letterName(letter) : `of ${key}`
+    const name = note === undefined ? letterName(letter) : `of ${key}`
     const planned = replays.get(name)
     if (planned) planned.letters.push(letter)
     else {
-      const { note } = target
-      const more = {
-        ...(note && { note }),
-        ...(found && { found }),
-        ...(full.corrected && { corrected: full }),
-      }
+      const more = { ...(note && { note }), ...(full.corrected && { corrected: full }) }
       replays.set(name, { letters: [letter], topic, key, ...more })
     }
   }
-  const missing = [...replays.values()].filter(planned => planned.found === undefined)
-  const reach = reachOf(missing.map(({ topic }) => topic))
+  const reach = reachOf([...replays.values()].map(({ topic }) => topic))
   const reopens = await checkReopen(log, reach, 'replaying')
   return { replays: [...replays.values()], refused, reach, reopens, options }
 }
@@ -89,60 +87,117 @@ export interface Replayed {
   readonly to: Place
 }
 
-/** Does what was planned, and notes it, so that no letter is replayed twice by accident. */
-export async function applyReplay(log: Log, plan: ReplayPlan): Promise<Replayed[]> {
-  const { replays, reach, options } = plan
+export interface AppliedReplay {
+  readonly done: readonly Replayed[]
+  /** What was planned, but not done: since then another process has replayed it, or it cannot be replayed any more. */
+  readonly refused: readonly Refused[]
+}
+
+/** Does what was planned, as far as nobody else has done it since. Errors: as those of `planReplay`. */
+export async function applyReplay(log: Log, plan: ReplayPlan): Promise<AppliedReplay> {
+  const { reach, options } = plan
   const reopens = await checkReopen(log, reach, 'replaying')
   if (reopens.length > 0) await log.unseal(reopens)
-  const notes = new ReplayNotes(log)
-  const targets = new ReplayTargets(log, options)
-  const done: Replayed[] = []
-  for (let start = 0; start < replays.length; start += AT_ONCE)
-    done.push(...(await publish(log, { notes, targets }, replays.slice(start, start + AT_ONCE))))
-  return done
+  const publisher = new Publisher(log, options)
+  let [group, bytes]: [Ready[], number] = [[], 0]
+  for await (const ready of readAgain(log, plan.replays)) {
+    group.push(ready)
+    bytes += ready.letter.value.payload.length
+    if (group.length < AT_ONCE && bytes < AT_ONCE_BYTES) continue
+    await publisher.publish(group)
+    ;[group, bytes] = [[], 0]
+  }
+  await publisher.publish(group)
+  return publisher
 }
 
-/**
- * Publishing and noting are two writes. So what is about to be published is noted before, and a replay that was
- * cut off in between is looked up in its topic instead of being done once more.
- */
-async function publish(
-  log: Log,
-  { notes, targets }: { readonly notes: ReplayNotes; readonly targets: ReplayTargets },
-  group: readonly PlannedReplay[],
-): Promise<Replayed[]> {
-  const missing = group.filter(({ found }) => found === undefined)
-  const outputs: Output[] = []
-  for (const { letters, corrected } of missing) {
-    const letter = corrected ?? (await deadLetter(log, letters[0]!, notes))
-    const { output, refused } = await targets.of(letter)
-    if (output === undefined)
-      throw new GraspError('RECORD_INVALID', `${letterName(letter)}: by now, ${refused}`)
-    outputs.push(output)
-  }
-  const at = Date.now()
-  await notes.set(missing.flatMap(({ letters }) => letters.map(id => ({ id, at, to: null }))))
-  const places = await log.append(outputs)
-  const done = group.flatMap(planned => {
-    const to = planned.found ?? places[missing.indexOf(planned)]!
-    return planned.letters.map(letter => ({ letter, to }))
-  })
-  await notes.set(done.map(({ letter, to }) => ({ id: letter, at, to })))
-  return done
+/** A planned replay with its first letter as a whole. */
+interface Ready {
+  readonly planned: PlannedReplay
+  readonly letter: Letter
 }
 
-/** Where a replay that was cut off put its record, if it was one and came so far. */
-async function cutOff(log: Log, letter: Letter, targets: ReplayTargets): Promise<Place | undefined> {
-  if (letter.replay === undefined || letter.replay.to !== null) return undefined
-  const { output } = await targets.of(letter, false)
-  if (output === undefined) return undefined
-  const wanted = structuredClone(output.value)
-  for await (const record of log.scan(output.topic, { from: { time: letter.replay.at } })) {
-    if (record.key !== output.key || !isDeepStrictEqual(structuredClone(record.value), wanted)) continue
-    const { topic, partition, offset } = record
-    return { topic, partition, offset }
+async function* readAgain(log: Log, replays: readonly PlannedReplay[]): AsyncGenerator<Ready> {
+  const planned = new Map(replays.map(replay => [letterName(replay.letters[0]!), replay]))
+  for (const replay of replays) if (replay.corrected) yield { planned: replay, letter: replay.corrected }
+  const rest = replays.filter(({ corrected }) => corrected === undefined)
+  for await (const letter of deadLettersAt(
+    log,
+    rest.map(({ letters }) => letters[0]!),
+  ))
+    yield { planned: planned.get(letterName(letter))!, letter }
+}
+
+/** Publishes groups of replays, each in one write with the notes of it. */
+class Publisher implements AppliedReplay {
+  readonly done: Replayed[] = []
+  readonly refused: Refused[] = []
+  readonly #log: Log
+  readonly #options: ReplayOptions
+  readonly #notes: ReplayNotes
+  #targets: ReplayTargets
+
+  constructor(log: Log, options: ReplayOptions) {
+    this.#log = log
+    this.#options = options
+    this.#notes = new ReplayNotes(log)
+    this.#targets = new ReplayTargets(log, options)
   }
-  return undefined
+
+  async publish(group: readonly Ready[]): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const refused: Refused[] = []
+      const kept = await this.#stillToDo(group, refused)
+      try {
+        if (kept.length > 0) await this.#write(kept)
+        this.refused.push(...refused)
+        return
+      } catch (error) {
+        const isChanged = error instanceof GraspError && error.code === 'NOTE_CHANGED'
+        if (!isChanged || tries === TRIES) throw error
+        // What is there by now may be what this one was about to publish.
+        this.#targets = new ReplayTargets(this.#log, this.#options)
+      } finally {
+        this.#notes.forget()
+      }
+    }
+  }
+
+  async #stillToDo(group: readonly Ready[], refused: Refused[]): Promise<Prepared[]> {
+    const kept: Prepared[] = []
+    for (const { planned, letter: full } of group) {
+      const letters: Letter[] = []
+      for (const letter of planned.letters) {
+        const replay = await this.#notes.get(letter)
+        if (replay?.at === letter.replay?.at) letters.push(letter)
+        else if (replay)
+          refused.push({
+            letter,
+            reason: `another process has replayed it meanwhile, to ${place(replay.to)}`,
+          })
+      }
+      if (letters.length === 0) continue
+      const target = await this.#targets.of(full)
+      if (target.refused === undefined) kept.push({ letters, target })
+      else refused.push(...letters.map(letter => ({ letter, reason: target.refused })))
+    }
+    return kept
+  }
+
+  async #write(kept: readonly Prepared[]): Promise<void> {
+    const entries = kept.flatMap(({ letters }, index) => letters.map(id => ({ id, index })))
+    const outputs = await this.#targets.outputs(kept.map(({ target }) => target))
+    const notes = await this.#notes.changes(entries, Date.now())
+    const places = await this.#log.append(outputs, { notes })
+    kept.forEach(({ letters }, i) => {
+      for (const letter of letters) this.done.push({ letter, to: places[i]! })
+    })
+  }
+}
+
+interface Prepared {
+  readonly letters: readonly Letter[]
+  readonly target: Publication
 }
 
 function withoutPayload(letter: Letter): Letter {
