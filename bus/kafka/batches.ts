@@ -34,14 +34,14 @@ export async function sendAll(
   const places: Place[] = []
   for (const batch of cut(prepared, limits)) {
     const answers = await send({ acks: -1, compression, topicMessages: grouped(batch) })
-    const next = new Map(
-      answers.map(answer => [`${answer.topicName}/${answer.partition}`, Number(answer.baseOffset)]),
-    )
-    for (const { topic, name, partition } of batch) {
-      const key = `${name}/${partition}`
-      const offset = next.get(key)!
-      next.set(key, offset + 1)
-      places.push({ topic, partition, offset })
+    const next = new PartitionMap()
+    for (const { topicName, partition, baseOffset } of answers) {
+      next.set({ name: topicName, partition }, Number(baseOffset))
+    }
+    for (const record of batch) {
+      const offset = next.get(record)!
+      next.set(record, offset + 1)
+      places.push({ topic: record.topic, partition: record.partition, offset })
     }
   }
   return places
@@ -56,10 +56,25 @@ export function isWhole(prepared: readonly Prepared[], limits: BatchLimits): boo
   return together && new Filling(limits).take(prepared)
 }
 
+/** A number a partition, without a name to be made for each record. */
+class PartitionMap {
+  readonly #topics = new Map<string, number[]>()
+
+  get({ name, partition }: Pick<Prepared, 'name' | 'partition'>): number | undefined {
+    return this.#topics.get(name)?.[partition]
+  }
+
+  set({ name, partition }: Pick<Prepared, 'name' | 'partition'>, value: number): void {
+    const known = this.#topics.get(name) ?? []
+    known[partition] = value
+    this.#topics.set(name, known)
+  }
+}
+
 /** A request as it is filled. */
 export class Filling {
   readonly #limits: BatchLimits
-  readonly #byPartition = new Map<string, number>()
+  readonly #byPartition = new PartitionMap()
   #records = 0
   #bytes = 0
 
@@ -67,25 +82,34 @@ export class Filling {
     this.#limits = limits
   }
 
-  /** Takes all of them, or none where they do not fit in; the first one always does. */
+  /** Takes all of them, or none where they do not fit in; the first record always does. */
   take(more: readonly Prepared[]): boolean {
-    const added = new Map<string, number>()
-    let bytes = 0
-    for (const record of more) {
-      const key = `${record.name}/${record.partition}`
-      added.set(key, (added.get(key) ?? this.#byPartition.get(key) ?? OVERHEAD) + record.bytes)
-      bytes += record.bytes
+    for (const [i, record] of more.entries()) {
+      if (this.takeOne(record)) continue
+      for (const taken of more.slice(0, i)) this.#giveBack(taken)
+      return false
     }
+    return true
+  }
+
+  takeOne(record: Prepared): boolean {
+    const inPartition = (this.#byPartition.get(record) ?? OVERHEAD) + record.bytes
     const { requestBytes, partitionBytes } = this.#limits
     const fits =
-      this.#records + more.length <= REQUEST_RECORDS &&
-      this.#bytes + bytes <= requestBytes &&
-      [...added.values()].every(size => size <= partitionBytes)
-    if (!fits && !(this.#records === 0 && more.length === 1)) return false
-    for (const [key, size] of added) this.#byPartition.set(key, size)
-    this.#records += more.length
-    this.#bytes += bytes
+      this.#records < REQUEST_RECORDS &&
+      this.#bytes + record.bytes <= requestBytes &&
+      inPartition <= partitionBytes
+    if (!fits && this.#records > 0) return false
+    this.#byPartition.set(record, inPartition)
+    this.#records++
+    this.#bytes += record.bytes
     return true
+  }
+
+  #giveBack(record: Prepared): void {
+    this.#byPartition.set(record, this.#byPartition.get(record)! - record.bytes)
+    this.#records--
+    this.#bytes -= record.bytes
   }
 }
 
@@ -93,11 +117,11 @@ function* cut(prepared: readonly Prepared[], limits: BatchLimits): Generator<Pre
   let batch: Prepared[] = []
   let filling = new Filling(limits)
   for (const record of prepared) {
-    if (!filling.take([record])) {
+    if (!filling.takeOne(record)) {
       yield batch
       batch = []
       filling = new Filling(limits)
-      filling.take([record])
+      filling.takeOne(record)
     }
     batch.push(record)
   }

@@ -1,76 +1,97 @@
 /** One partition as a reader goes through it. */
 import type { RawMessage } from './client.ts'
-import { type Seen, see } from './origin.ts'
+import { isAfter, type Mark, originOf, type Seen } from './origin.ts'
 
 export class Lane {
-  /** Fetched and not handed out. */
-  readonly queue: RawMessage[] = []
-  queued = 0
+  /** Fetched and not handed out, from `#head` on. */
+  #queue: RawMessage[] = []
+  #head = 0
+  #queuedBytes = 0
   /** Where to fetch. */
   position: number
   /** Past the last record that was handed out or dropped. */
   cursor: number
   /** Everything below it is done, here or by whoever had the partition before. */
   #done: number
-  /** What was seen up to the cursor, and, by offset, what each record in flight added to it. */
-  #seen: Seen
-  readonly #marks: { readonly offset: number; readonly seen: Seen }[] = []
-  #settled: Seen
+  /** What was seen up to the cursor, what was seen of what is done, and what each record in between added. */
+  readonly #seen: Map<string, Mark>
+  readonly #settled: Map<string, Mark>
+  readonly #marks: { readonly offset: number; readonly source: string; readonly mark: Mark }[] = []
 
   constructor(position: number, seen: Seen) {
     this.position = position
     this.cursor = position
     this.#done = position
-    this.#seen = seen
-    this.#settled = seen
+    this.#seen = new Map(Object.entries(seen))
+    this.#settled = new Map(this.#seen)
   }
 
   get done(): number {
     return this.#done
   }
 
+  /** How many records are fetched and not handed out. */
+  get queued(): number {
+    return this.#queue.length - this.#head
+  }
+
+  get queuedBytes(): number {
+    return this.#queuedBytes
+  }
+
+  /** The next record; there is one while `queued` is not 0. */
+  get next(): RawMessage {
+    return this.#queue[this.#head]!
+  }
+
   fetched(records: readonly RawMessage[], next: number): void {
+    this.#queue = this.#queue.slice(this.#head)
+    this.#head = 0
     for (const record of records) {
-      this.queue.push(record)
-      this.queued += sizeOf(record)
+      this.#queue.push(record)
+      this.#queuedBytes += sizeOf(record)
     }
     this.position = next
   }
 
-  /** Takes the next record out, and tells whether it is a repetition of one that was there before. */
-  take(): { readonly message: RawMessage; readonly repeated: boolean } {
-    const message = this.queue.shift()!
-    this.queued -= sizeOf(message)
-    this.cursor = Number(message.offset) + 1
-    const seen = see(this.#seen, message)
-    if (seen === undefined) return { message, repeated: true }
-    if (seen !== this.#seen) {
-      this.#seen = seen
-      this.#marks.push({ offset: Number(message.offset), seen })
-    }
-    return { message, repeated: false }
+  /** Takes the next record out; false when it is a repetition of one that was there before. */
+  take(): boolean {
+    const message = this.next
+    // Nothing of it may be held by the queue.
+    this.#queue[this.#head++] = undefined as never
+    this.#queuedBytes -= sizeOf(message)
+    const offset = Number(message.offset)
+    this.cursor = offset + 1
+    const origin = originOf(message)
+    if (!origin) return true
+    const { source, mark } = origin
+    const last = this.#seen.get(source)
+    if (last && !isAfter(mark, last)) return false
+    this.#seen.set(source, mark)
+    this.#marks.push({ offset, source, mark })
+    return true
   }
 
   /** The position to commit for one that a stage gives: past what is no record for anybody. */
   reach(position: number): number {
-    return position >= this.cursor && this.queue.length === 0 ? Math.max(position, this.position) : position
+    return position >= this.cursor && this.queued === 0 ? Math.max(position, this.position) : position
   }
 
   /** What was seen below a position. */
   seenBelow(position: number): Seen {
-    let seen = this.#settled
-    for (const mark of this.#marks) {
-      if (mark.offset >= position) break
-      seen = mark.seen
+    const seen = new Map(this.#settled)
+    for (const { offset, source, mark } of this.#marks) {
+      if (offset >= position) break
+      seen.set(source, mark)
     }
-    return seen
+    return Object.fromEntries(seen)
   }
 
   settle(position: number): void {
     this.#done = Math.max(this.#done, position)
-    this.#settled = this.seenBelow(position)
-    const first = this.#marks.findIndex(mark => mark.offset >= position)
-    this.#marks.splice(0, first < 0 ? this.#marks.length : first)
+    const first = this.#marks.findIndex(({ offset }) => offset >= position)
+    const settled = this.#marks.splice(0, first < 0 ? this.#marks.length : first)
+    for (const { source, mark } of settled) this.#settled.set(source, mark)
   }
 }
 

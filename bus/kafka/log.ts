@@ -477,17 +477,20 @@ class KafkaLog implements Log {
     made?: { readonly group: string; readonly origins: readonly Origin[] },
   ): Promise<Prepared[]> {
     await this.#codec.prepareToEncode?.([...new Set(outputs.map(({ topic }) => topic))])
+    const rounds = new Map<Topic, number>()
+    const headersOf = (origin: Origin, group: string) => {
+      const round = rounds.get(origin.topic) ?? this.#log.meta.round(group, origin.topic)
+      rounds.set(origin.topic, round)
+      return { [ORIGIN_HEADER]: originHeader(origin, round) }
+    }
     return outputs.map(({ topic, key, value }, i) => {
       const encoded = this.#codec.encode(topic, value, allocate)
       const partition = partitionOf(key, this.#log.partitions(topic))
       const origin = made?.origins[i]
-      const headers = origin && {
-        [ORIGIN_HEADER]: originHeader(origin, this.#log.meta.round(made.group, origin.topic)),
-      }
       const bytes = encoded.length + Buffer.byteLength(key) + OVERHEAD
       if (bytes + OVERHEAD > this.#limits.maxMessageBytes) throw this.#tooLarge(topic, key, encoded.length)
       const body = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.length)
-      const message = { key, value: body, partition, ...(headers ? { headers } : {}) }
+      const message = { key, value: body, partition, headers: origin ? headersOf(origin, made!.group) : {} }
       return { topic, name: this.#log.names.topic(topic), partition, bytes, message }
     })
   }

@@ -7,6 +7,8 @@ const MAX_TOPIC_NAME = 249
 
 export class Names {
   readonly #base: string
+  /** Every record asks for one, so each is made once. */
+  readonly #topics = new Map<Topic, string>()
 
   /** Errors: CONFIG_INVALID for a prefix or run that cannot be part of a topic's name. */
   constructor(prefix: string, run: string) {
@@ -28,7 +30,12 @@ export class Names {
   }
 
   topic(topic: Topic): string {
-    return `${this.#base}.${topic}`
+    let name = this.#topics.get(topic)
+    if (name === undefined) {
+      name = `${this.#base}.${topic}`
+      this.#topics.set(topic, name)
+    }
+    return name
   }
 
   /** Notes, seals and schemas. */

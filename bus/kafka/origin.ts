@@ -10,7 +10,7 @@ import type { RawMessage } from './client.ts'
 export const ORIGIN_HEADER = 'grasp-origin'
 
 /** [round, offset, index], compared in this order. */
-type Mark = readonly [number, number, number]
+export type Mark = readonly [number, number, number]
 
 /** The last origin seen of each source partition. */
 export type Seen = Readonly<Record<string, Mark>>
@@ -19,20 +19,19 @@ export function originHeader({ topic, partition, offset, index }: Origin, round:
   return `${topic}/${partition}/${round}/${offset}/${index}`
 }
 
-/** What was seen once this record is, or undefined when the record is a repetition. */
-export function see(seen: Seen, { headers }: RawMessage): Seen | undefined {
+/** What a record's header says; undefined where it has none. */
+export function originOf({
+  headers,
+}: RawMessage): { readonly source: string; readonly mark: Mark } | undefined {
   const text = headers[ORIGIN_HEADER]?.toString()
   const match = text === undefined ? undefined : /^(\w+\/\d+)\/(\d+)\/(\d+)\/(\d+)$/.exec(text)
-  if (!match) return seen
-  const source = match[1]!
-  const mark: Mark = [Number(match[2]), Number(match[3]), Number(match[4])]
-  const last = seen[source]
-  if (last && !isAfter(mark, last)) return undefined
-  return { ...seen, [source]: mark }
+  if (!match) return undefined
+  return { source: match[1]!, mark: [Number(match[2]), Number(match[3]), Number(match[4])] }
 }
 
-function isAfter(mark: Mark, last: Mark): boolean {
-  for (const [i, part] of mark.entries()) if (part !== last[i]) return part > last[i]!
+/** Whether a record with this mark comes after one with the other. */
+export function isAfter(mark: Mark, last: Mark): boolean {
+  for (let i = 0; i < mark.length; i++) if (mark[i] !== last[i]) return mark[i]! > last[i]!
   return false
 }
 

@@ -222,9 +222,9 @@ export class Reader<T extends Topic = Topic> {
     if (!this.#credits.open) return new Map()
     const enough = this.#share() / 2
     const own = [...this.#lanes].filter(
-      ([p, { position, queued }]) => position < this.#stopOf(p) && queued < enough,
+      ([p, { position, queuedBytes }]) => position < this.#stopOf(p) && queuedBytes < enough,
     )
-    own.sort(([, a], [, b]) => a.queued - b.queued)
+    own.sort(([, a], [, b]) => a.queuedBytes - b.queuedBytes)
     return new Map(own.map(([p, { position }]) => [p, position]))
   }
 
@@ -240,7 +240,7 @@ export class Reader<T extends Topic = Topic> {
   async #fetch(cursors: ReadonlyMap<number, number>): Promise<void> {
     const { log, codec } = this.#parts
     // While anything is at hand, what can be done with it must not wait for more.
-    const waiting = [...this.#lanes.values()].every(lane => lane.queue.length === 0)
+    const waiting = [...this.#lanes.values()].every(lane => lane.queued === 0)
     const limits = {
       maxBytes: this.#fetchBytes,
       partitionBytes: Math.floor(this.#share()),
@@ -296,7 +296,7 @@ export class Reader<T extends Topic = Topic> {
     const first = this.#turn
     for (let i = 0; i < count; i++) {
       const partition = (first + i) % count
-      if (!this.#lanes.get(partition)?.queue.length) continue
+      if (!this.#lanes.get(partition)?.queued) continue
       if (this.#emit(partition)) return true
       // It is this partition's turn, unless others have a right of their own.
       if (!this.#credits.open) return false
@@ -307,12 +307,12 @@ export class Reader<T extends Topic = Topic> {
   /** False when there are no credits for the partition's next record. */
   #emit(partition: number): boolean {
     const lane = this.#lanes.get(partition)!
-    const [first] = lane.queue
-    const offset = Number(first!.offset)
-    if (!this.#credits.take({ partition, offset }, sizeOf(first!))) return false
-    const { message, repeated } = lane.take()
+    const message = lane.next
+    const offset = Number(message.offset)
+    if (!this.#credits.take({ partition, offset }, sizeOf(message))) return false
+    const isNew = lane.take()
     this.#turn = partition + 1
-    if (repeated) {
+    if (!isNew) {
       this.#credits.release({ partition, offset })
       return true
     }
@@ -324,7 +324,7 @@ export class Reader<T extends Topic = Topic> {
   /** Whether everything there will be was handed out, here and by the others. */
   async #isComplete(): Promise<boolean> {
     const { until } = this.#options
-    if (until === 'never' || [...this.#lanes.values()].some(lane => lane.queue.length > 0)) return false
+    if (until === 'never' || [...this.#lanes.values()].some(lane => lane.queued > 0)) return false
     const { log } = this.#parts
     const partitions = log.partitions(this.topic)
     // Asking the cluster takes its time, and the loop comes by here often.
