@@ -9,6 +9,7 @@ import type { Topic } from '../schemas/types.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
 import type { JudgedContext, ModelContext, StageContext } from './context.ts'
+import { evaluationTurn } from './evaluation-turn.ts'
 import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
@@ -98,6 +99,8 @@ async function evaluate(context: JudgedContext): Promise<unknown> {
   const began = performance.now()
   const { log, config, engine } = context
   await sealed(context, 'contexts')
+  if (context.stopped()) return undefined
+  using _turn = await evaluationTurn(context)
   if (!context.stopped()) await measure(context, 0, 'student')
   await sealed(context, 'policies')
   if (context.stopped()) return undefined

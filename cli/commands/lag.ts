@@ -99,7 +99,7 @@ export function lagLine(stages: readonly StageLag[], now: number): string {
 
 /** In a word: what the stage is doing, as far as the log tells. */
 function stateOf({ group, workers, atMost, sealed }: StageLag): string {
-  if (group === null) return 'keeps no position'
+  if (group === null) return workers.length > 0 ? 'working' : 'keeps no position'
   if (workers.length > 0) return atMost > 0 ? 'working' : 'waiting'
   if (atMost > 0) return 'not running'
   return sealed ? 'complete' : 'caught up'

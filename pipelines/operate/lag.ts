@@ -59,7 +59,8 @@ async function stageLag(log: Log, consumer: Consumer, { exact = false }: LagOpti
       atMost: 0,
       oldest: null,
     }
-    return { stage, topic, group, why: consumer.why, ...nothing, workers: [] }
+    const workers = topic === null ? [] : await log.workers(stage)
+    return { stage, topic, group, why: consumer.why, ...nothing, workers }
   }
   // Positions first: what is written and read in between must not make them exceed the ends.
   const committed = await committedOf(log, topic, group)
