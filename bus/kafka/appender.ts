@@ -2,10 +2,11 @@
  * Records outside transactions: one request at a time, and what is asked for meanwhile goes into the next. What is
  * asked for at once is in one request and one partition (`isWhole`), so it is written as a whole or not at all.
  */
-import { Partitioners, type Producer } from 'kafkajs'
+import type { Producer } from 'kafkajs'
 import type { Place } from '../port.ts'
 import { type BatchLimits, Filling, type Prepared, sendAll } from './batches.ts'
 import type { Client } from './client.ts'
+import { patiently } from './retrying.ts'
 
 interface Waiting {
   readonly prepared: readonly Prepared[]
@@ -16,7 +17,7 @@ interface Waiting {
 export class Appender {
   readonly #client: Client
   readonly #limits: BatchLimits
-  #producer: Promise<Producer> | undefined
+  #producer: Producer | undefined
   #waiting: Waiting[] = []
   #running: Promise<void> | undefined
 
@@ -36,7 +37,7 @@ export class Appender {
 
   async close(): Promise<void> {
     await this.#running
-    await (await this.#producer)?.disconnect()
+    if (this.#producer) await this.#client.release(this.#producer)
   }
 
   async #drain(): Promise<void> {
@@ -45,10 +46,7 @@ export class Appender {
     while (this.#waiting.length > 0) {
       const batch = this.#next()
       try {
-        this.#producer ??= this.#connect()
-        const producer = await this.#producer
-        const all = batch.flatMap(each => each.prepared)
-        const places = await sendAll(producer.sendBatch, all, this.#limits, this.#client.compression)
+        const places = await this.#send(batch.flatMap(each => each.prepared))
         let done = 0
         for (const { prepared, resolve } of batch) {
           resolve(places.slice(done, done + prepared.length))
@@ -56,11 +54,9 @@ export class Appender {
         }
       } catch (error) {
         // Its sequence numbers may no longer be those that the broker expects.
-        this.#producer?.then(
-          producer => producer.disconnect(),
-          () => {},
-        )
+        const producer = this.#producer
         this.#producer = undefined
+        if (producer) void this.#client.release(producer)
         for (const { reject } of batch) reject(error)
       }
     }
@@ -74,13 +70,27 @@ export class Appender {
     return this.#waiting.splice(0, rest < 0 ? this.#waiting.length : Math.max(1, rest))
   }
 
-  async #connect(): Promise<Producer> {
-    const producer = this.#client.kafka.producer({
-      idempotent: true,
-      allowAutoTopicCreation: false,
-      createPartitioner: Partitioners.DefaultPartitioner,
-    })
-    await producer.connect()
+  /**
+   * Over the same producer as long as it takes: where the answer to an earlier try was lost, the brokers know the
+   * records by their sequence numbers.
+   */
+  async #send(prepared: readonly Prepared[]): Promise<Place[]> {
+    const { compression } = this.#client
+    const stopped = () => this.#client.closed
+    const producer = await patiently(() => this.#connected(), { stopped })
+    return patiently(() => sendAll(producer.sendBatch, prepared, this.#limits, compression), { stopped })
+  }
+
+  async #connected(): Promise<Producer> {
+    if (this.#producer) return this.#producer
+    const producer = this.#client.idempotentProducer()
+    try {
+      await producer.connect()
+    } catch (error) {
+      await this.#client.release(producer)
+      throw error
+    }
+    this.#producer = producer
     return producer
   }
 }

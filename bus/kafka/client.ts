@@ -1,17 +1,29 @@
 /**
  * kafkajs, and the part of its inside that this adapter stands on. Its public consumer decides by itself when to
  * rejoin a group and where to go on, and its admin cannot read records; so groups and fetches are done here, with
- * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file
- * and in `produce.ts`.
+ * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file,
+ * in `produce.ts` and in `requests.ts`.
  */
-import { type CompressionTypes, Kafka, logLevel, type RetryOptions } from 'kafkajs'
+import {
+  type Admin,
+  type CompressionTypes,
+  Kafka,
+  type KafkaConfig,
+  logLevel,
+  Partitioners,
+  type Producer,
+  type ProducerConfig,
+  type RetryOptions,
+} from 'kafkajs'
 import { compressionType, registerCodecs } from './compression.ts'
 import { kafkaFault } from './faults.ts'
 import { type KafkaLogOptions, TIMEOUTS } from './options.ts'
 import { produceInOneCopy } from './produce.ts'
+import { type Member, type TxnOffsets, txnOffsetCommit } from './requests.ts'
 
-/** Back within seconds after a broker restarted, and patient for about three minutes. */
-const RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 180 }
+/** Impatient, since whoever waits for a broker (`patiently`) must also hear that it is to stop. */
+const RETRY: RetryOptions = { initialRetryTime: 50, maxRetryTime: 500, retries: 3 }
+const ADMIN_RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1000, retries: 30 }
 /** For the first contact: a wrong address is told within seconds. */
 const FIRST_RETRY: RetryOptions = { initialRetryTime: 100, maxRetryTime: 500, retries: 4 }
 
@@ -32,7 +44,7 @@ export interface FetchedPartition {
   readonly messages: readonly RawMessage[]
 }
 
-interface TopicRequest<P> {
+export interface TopicRequest<P> {
   readonly topic: string
   readonly partitions: readonly P[]
 }
@@ -74,11 +86,8 @@ export interface Broker {
     groupId: string
     groupGenerationId: number
     memberId: string
-    topics: readonly TopicRequest<{ partition: number; offset: string }>[]
+    topics: readonly TopicRequest<{ partition: number; offset: string; metadata?: string }>[]
   }): Promise<unknown>
-  offsetFetch(request: { groupId: string; topics: readonly TopicRequest<{ partition: number }>[] }): Promise<{
-    responses: readonly TopicRequest<{ partition: number; offset: string; metadata: string | null }>[]
-  }>
 }
 
 /** Connections to the brokers of a cluster, and what is known of its topics. */
@@ -95,11 +104,12 @@ export interface Cluster {
 }
 
 export class Client {
-  readonly kafka: Kafka
   readonly brokers: readonly string[]
   readonly timeouts: typeof TIMEOUTS
   readonly compression: CompressionTypes
-  readonly #config: ConstructorParameters<typeof Kafka>[0]
+  readonly #config: KafkaConfig
+  readonly #releasing = new Set<Promise<void>>()
+  #closed = false
 
   constructor(options: KafkaLogOptions) {
     const { brokers, clientId = 'grasp', ssl, sasl, timeouts = {}, compression = 'none' } = options
@@ -117,8 +127,6 @@ export class Client {
       ...(ssl === undefined ? {} : { ssl }),
       ...(sasl === undefined ? {} : { sasl }),
     }
-    this.kafka = new Kafka(this.#config)
-    produceInOneCopy(this.kafka)
   }
 
   /** Errors: LOG_UNAVAILABLE within seconds when no broker answers. */
@@ -133,18 +141,83 @@ export class Client {
     }
   }
 
+  /** Whoever still waits for a broker gives up. Resolves when the producers that were released are disconnected. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await Promise.all(this.#releasing)
+  }
+
+  /** Disconnects a producer. That it could not be told to a broker changes nothing. */
+  release(producer: Producer): Promise<void> {
+    const releasing = producer.disconnect().catch(() => {})
+    this.#releasing.add(releasing)
+    releasing.then(() => this.#releasing.delete(releasing))
+    return releasing
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  admin(): Admin {
+    return new Kafka({ ...this.#config, retry: ADMIN_RETRY }).admin()
+  }
+
   /** Connections of their own: a request that waits holds up those behind it. */
   cluster(): Cluster {
-    const make = Object.getOwnPropertySymbols(this.kafka).find(({ description }) =>
-      description?.endsWith('createCluster'),
-    )!
-    type Factory = Record<symbol, (options: object) => Cluster>
-    return (this.kafka as unknown as Factory)[make]!({
-      metadataMaxAge: 300_000,
-      allowAutoTopicCreation: false,
-      isolationLevel: 1,
+    const { make } = clusterMaker(new Kafka(this.#config))
+    return this.#ending(make({ metadataMaxAge: 300_000, allowAutoTopicCreation: false, isolationLevel: 1 }))
+  }
+
+  idempotentProducer(): Producer {
+    return this.#producer({ idempotent: true }, () => {})
+  }
+
+  /** `member`: in whose name it sends offsets, asked each time. */
+  transactionalProducer(transactionalId: string, member: () => Member): Producer {
+    const transactionTimeout = this.timeouts.transaction
+    return this.#producer({ transactionalId, transactionTimeout }, cluster => {
+      const find = cluster.findGroupCoordinator.bind(cluster)
+      cluster.findGroupCoordinator = async group => {
+        const broker = await find(group)
+        const commit = (offsets: TxnOffsets) => txnOffsetCommit(broker, offsets, member())
+        return Object.create(broker, { txnOffsetCommit: { value: commit } }) as Broker
+      }
     })
   }
+
+  #producer(options: ProducerConfig, equip: (cluster: Cluster) => void): Producer {
+    const kafka = new Kafka(this.#config)
+    produceInOneCopy(kafka)
+    const { symbol, make } = clusterMaker(kafka)
+    const equipped = (how: object) => {
+      const cluster = this.#ending(make(how))
+      equip(cluster)
+      return cluster
+    }
+    Object.assign(kafka, { [symbol]: equipped })
+    const createPartitioner = Partitioners.DefaultPartitioner
+    return kafka.producer({ ...options, allowAutoTopicCreation: false, createPartitioner })
+  }
+
+  /** kafkajs connects again by itself, also long after nobody wants it to. */
+  #ending(cluster: Cluster): Cluster {
+    const connect = cluster.connect.bind(cluster)
+    cluster.connect = async () => {
+      if (this.#closed) throw Object.assign(new Error('the log was closed'), { retriable: false })
+      return connect()
+    }
+    return cluster
+  }
+}
+
+type MakeCluster = (options: object) => Cluster
+
+function clusterMaker(kafka: Kafka): { readonly symbol: symbol; readonly make: MakeCluster } {
+  const symbol = Object.getOwnPropertySymbols(kafka).find(({ description }) =>
+    description?.endsWith('createCluster'),
+  )!
+  return { symbol, make: (kafka as unknown as Record<symbol, MakeCluster>)[symbol]! }
 }
 
 registerCodecs()

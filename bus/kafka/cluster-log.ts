@@ -3,18 +3,23 @@ import type { Admin } from 'kafkajs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Cluster } from './client.ts'
+import { typeOf } from './faults.ts'
 import { type EndKind, fetchPartitions, listOffsets } from './fetch.ts'
 import type { Meta } from './meta.ts'
 import type { Names } from './names.ts'
 import { type Seen, seenOf } from './origin.ts'
-import { delay, retrying } from './retrying.ts'
+import { offsetFetch } from './requests.ts'
+import { delay, PATIENCE_MS, retrying } from './retrying.ts'
 
 /** A transaction's markers, and the offsets in it, may come a moment after its commit was answered. */
 const MARKER_MS = 5_000
 const LOOK_MS = 5
+const MOST_LOOK_MS = 200
 
 export interface CommittedPosition {
+  /** 0 where the group never committed. */
   readonly offset: number
+  readonly stored: boolean
   readonly seen: Seen
 }
 
@@ -83,17 +88,31 @@ export class ClusterLog {
     this.#positions.set(`${partition}/${topic}/${group}`, { offset, until })
   }
 
-  /** A group's positions, none older than those that this process set. */
+  /** A group's positions as they are told at present, none older than those that this process set. */
   async positions(group: string, topic: Topic): Promise<CommittedPosition[]> {
-    const indices = this.indices(topic)
     for (;;) {
-      const fetched = await retrying(this.cluster, () => this.#fetchPositions(group, topic))
-      const stale = indices.some(p => {
+      const fetched = await retrying(this.cluster, () =>
+        this.#fetchPositions(group, topic, { stable: false }),
+      )
+      const stale = fetched.some(({ offset }, p) => {
         const own = this.#positions.get(`${p}/${topic}/${group}`)
-        return own !== undefined && fetched.get(p)!.offset < own.offset && Date.now() < own.until
+        return own !== undefined && offset < own.offset && Date.now() < own.until
       })
-      if (!stale) return indices.map(p => fetched.get(p)!)
+      if (!stale) return fetched
       await delay(LOOK_MS)
+    }
+  }
+
+  /** A group's positions when no transaction is open that may set them. */
+  async stablePositions(group: string, topic: Topic): Promise<CommittedPosition[]> {
+    const deadline = Date.now() + PATIENCE_MS
+    for (let pause = LOOK_MS; ; pause = Math.min(2 * pause, MOST_LOOK_MS)) {
+      try {
+        return await retrying(this.cluster, () => this.#fetchPositions(group, topic, { stable: true }))
+      } catch (error) {
+        if (typeOf(error) !== 'UNSTABLE_OFFSET_COMMIT' || Date.now() > deadline) throw error
+        await delay(pause)
+      }
     }
   }
 
@@ -151,19 +170,20 @@ export class ClusterLog {
     return true
   }
 
-  async #fetchPositions(group: string, topic: Topic): Promise<Map<number, CommittedPosition>> {
+  async #fetchPositions(
+    group: string,
+    topic: Topic,
+    how: { readonly stable: boolean },
+  ): Promise<CommittedPosition[]> {
     const groupId = this.names.group(group)
     const coordinator = await this.cluster.findGroupCoordinator({ groupId })
-    const name = this.names.topic(topic)
-    const partitions = this.indices(topic).map(partition => ({ partition }))
-    const { responses } = await coordinator.offsetFetch({ groupId, topics: [{ topic: name, partitions }] })
-    const found = responses.flatMap(response => response.partitions)
-    return new Map(
-      found.map(({ partition, offset, metadata }) => [
-        partition,
-        { offset: Math.max(0, Number(offset)), seen: seenOf(metadata) },
-      ]),
-    )
+    const partitions = this.indices(topic)
+    const asked = { groupId, topic: this.names.topic(topic), partitions }
+    const found = new Map((await offsetFetch(coordinator, asked, how)).map(each => [each.partition, each]))
+    return partitions.map(p => {
+      const { offset, metadata } = found.get(p)!
+      return { offset: Math.max(0, Number(offset)), stored: Number(offset) >= 0, seen: seenOf(metadata) }
+    })
   }
 }
 

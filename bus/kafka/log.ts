@@ -41,6 +41,7 @@ import { checkName, Names } from './names.ts'
 import { type KafkaCodec, type KafkaLogOptions, MAX_MESSAGE_BYTES } from './options.ts'
 import { ORIGIN_HEADER, originHeader, seenText } from './origin.ts'
 import { Reader, type ReaderParts } from './reader.ts'
+import { type Member, NO_MEMBER } from './requests.ts'
 import { retrying } from './retrying.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
 import { ensureTopics } from './topics.ts'
@@ -61,7 +62,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<Log> {
   const client = new Client(options)
   await client.firstContact()
   const cluster = client.cluster()
-  const admin = client.kafka.admin()
+  const admin = client.admin()
   try {
     await Promise.all([cluster.connect(), admin.connect()])
     const settings = { partitions, replication, maxMessageBytes, retentionHours: options.retentionHours }
@@ -372,7 +373,13 @@ class KafkaLog implements Log {
     const places = await this.#transactions.run({
       transactionalId: first ? names.transactionalId(group, first.topic, first.partition) : this.#ownId,
       outputs: prepared,
-      ...(first && { consumed: { groupId: names.group(group), topics: this.#offsetsOf(reached, readers) } }),
+      ...(first && {
+        consumed: {
+          groupId: names.group(group),
+          topics: this.#offsetsOf(reached, readers),
+          member: () => memberFor(first, readers),
+        },
+      }),
       last: async () => this.#prepareMeta(await this.#seals(seal)),
       isIn: written => this.#isIn(group, written, reached),
       confirm: async () => this.#checkPositions(group, positions, readers),
@@ -566,4 +573,10 @@ function takenOver(group: string, cause: unknown): GraspError {
       'what this one did since is not committed',
     { cause },
   )
+}
+
+/** In whose name a position is committed. */
+function memberFor({ topic, partition }: Position, readers: readonly Reader[]): Member {
+  const own = readers.filter(reader => reader.topic === topic)
+  return (own.find(reader => reader.lane(partition)) ?? own[0])?.member ?? NO_MEMBER
 }

@@ -5,6 +5,7 @@ import { assignPartitions } from './assign.ts'
 import type { Broker, Cluster, GroupMember } from './client.ts'
 import { rootOf, typeOf } from './faults.ts'
 import type { Timeouts } from './options.ts'
+import type { Member } from './requests.ts'
 import { isPassing, retrying } from './retrying.ts'
 
 const { MemberAssignment, MemberMetadata } = AssignerProtocol
@@ -91,6 +92,10 @@ export class Membership {
       this.#coordinator = undefined
       return 'member'
     }
+  }
+
+  get member(): Member {
+    return { memberId: this.#member, generation: this.#generation }
   }
 
   /** For how long it has not been heard of, in milliseconds. */

@@ -9,7 +9,7 @@ export async function presentKafkaTopics(options: KafkaLogOptions): Promise<Topi
   const names = new Names(options.prefix ?? 'grasp', options.run)
   const client = new Client(options)
   await client.firstContact()
-  const admin = client.kafka.admin()
+  const admin = client.admin()
   try {
     await admin.connect()
     const there = new Set(await admin.listTopics())

@@ -19,6 +19,7 @@ import { fetchPartitions } from './fetch.ts'
 import { Lane, sizeOf } from './lane.ts'
 import { Membership } from './membership.ts'
 import type { KafkaCodec } from './options.ts'
+import type { Member } from './requests.ts'
 import { delay, retrying } from './retrying.ts'
 import { Signal } from './signal.ts'
 import type { Transactions } from './transactions.ts'
@@ -99,6 +100,11 @@ export class Reader<T extends Topic = Topic> {
   /** It hands out no more, and may only wait for what it did to be committed. */
   get ended(): boolean {
     return this.#ended
+  }
+
+  /** As the group knows it at present. */
+  get member(): Member {
+    return this.#membership.member
   }
 
   lane(partition: number): Lane | undefined {

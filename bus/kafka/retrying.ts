@@ -7,6 +7,13 @@ const PASSING = new Set([
   'ECONNRESET',
   'EPIPE',
   'ETIMEDOUT',
+  // A broker in a container has no name while it restarts.
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
   'KafkaJSConnectionError',
   'KafkaJSConnectionClosedError',
   'KafkaJSRequestTimeoutError',
@@ -43,11 +50,19 @@ export const PATIENCE_MS = 180_000
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
 
-/** Does `work`, again and again while what fails may pass; `stopped` ends the waiting. */
-export async function retrying<T>(
-  cluster: Cluster,
+export interface Patience {
+  /** For so long, in milliseconds. */
+  readonly patience?: number
+  /** Ends the waiting. */
+  readonly stopped?: () => boolean
+  /** Done before the next try. */
+  readonly recover?: (error: unknown) => Promise<void>
+}
+
+/** Does `work`, again and again while what fails may pass. */
+export async function patiently<T>(
   work: () => Promise<T>,
-  { patience = PATIENCE_MS, stopped = () => false }: { patience?: number; stopped?: () => boolean } = {},
+  { patience = PATIENCE_MS, stopped = () => false, recover }: Patience = {},
 ): Promise<T> {
   const deadline = Date.now() + patience
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
@@ -55,21 +70,26 @@ export async function retrying<T>(
       return await work()
     } catch (error) {
       if (!isPassing(error) || stopped() || Date.now() > deadline) throw error
-      await new Promise(resolve => setTimeout(resolve, pause))
-      await recover(cluster, error)
+      await delay(pause)
+      await recover?.(error)
     }
   }
 }
 
+/** The same, with a cluster that looks where things are now before each further try. */
+export function retrying<T>(cluster: Cluster, work: () => Promise<T>, patience: Patience = {}): Promise<T> {
+  return patiently(work, { ...patience, recover: error => lookAgain(cluster, error) })
+}
+
 /** Makes kafkajs forget a connection that broke, and look where things are now. */
-async function recover(cluster: Cluster, error: unknown): Promise<void> {
+async function lookAgain(cluster: Cluster, error: unknown): Promise<void> {
   const { host, port } = rootOf(error) as { host?: string; port?: number }
   if (host !== undefined) cluster.removeBroker({ host, port })
   try {
     await cluster.connect()
     await cluster.refreshMetadata()
   } catch (cause) {
-    if (!isPassing(cause) && (cause as Error).name !== 'KafkaJSNumberOfRetriesExceeded') throw cause
+    if (!isPassing(cause)) throw cause
   }
 }
 

@@ -3,20 +3,28 @@
  * stage runs under the id of an input partition: who is given the partition next takes that id over first
  * (`fence`), which ends what its last owner left open, and from then on refuses what the last owner still sends.
  */
-import { type Offsets, Partitioners, type Producer, type Transaction } from 'kafkajs'
+import type { Offsets, Producer, Transaction } from 'kafkajs'
 import type { GraspError } from '../../errors/grasp-error.ts'
 import type { Place } from '../port.ts'
 import { type BatchLimits, type Prepared, sendAll } from './batches.ts'
 import type { Broker, Client, Cluster } from './client.ts'
 import { typeOf } from './faults.ts'
-import { delay, isPassing, PATIENCE_MS, retrying } from './retrying.ts'
+import { type Member, NO_MEMBER } from './requests.ts'
+import { delay, isPassing, PATIENCE_MS, patiently, retrying } from './retrying.ts'
 import { Turns } from './turns.ts'
+
+export interface Consumed {
+  /** The group's id in the cluster. */
+  readonly groupId: string
+  /** In whose name; the group takes it only of one who is a member by then. */
+  readonly member: () => Member
+  readonly topics: Offsets['topics']
+}
 
 export interface TransactionWork {
   readonly transactionalId: string
   readonly outputs: readonly Prepared[]
-  /** The group's id in the cluster, and its offsets. */
-  readonly consumed?: { readonly groupId: string; readonly topics: Offsets['topics'] }
+  readonly consumed?: Consumed
   /** Asked each time before anything is written, when the id is this process's; what it throws ends the work. */
   readonly ready?: () => Promise<void>
   /** Made when the outputs are written, since what it says depends on where they went. */
@@ -25,7 +33,10 @@ export interface TransactionWork {
   readonly lastAt?: (places: readonly Place[]) => void
   /** After an answer was lost: whether the transaction is in. */
   readonly isIn: (places: readonly Place[]) => Promise<boolean>
-  /** Asked when the id was taken over or timed out: throws when the partitions are no longer this process's. */
+  /**
+   * Asked when the id was taken over or timed out, or the member's generation is over: throws when the partitions
+   * are no longer this process's.
+   */
   readonly confirm?: () => Promise<void>
   /** What is told when others take the id over again and again. */
   readonly takenOver: (cause: unknown) => GraspError
@@ -40,7 +51,10 @@ const FENCED = new Set([
   'UNKNOWN_PRODUCER_ID',
   'OUT_OF_ORDER_SEQUENCE_NUMBER',
 ])
+/** The group was shared out anew, or the member was put out of it. */
+const OUTDATED = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS'])
 const BUSY_MS = 3
+const MOST_BUSY_MS = 100
 /** Who was fenced waits for a time of its own, or two that take an id from each other would never get anywhere. */
 const FENCED_MS = 100
 const MOST_FENCED_MS = 5_000
@@ -50,6 +64,8 @@ export class Transactions {
   readonly #client: Client
   readonly #limits: BatchLimits
   readonly #producers = new Map<string, Promise<Producer>>()
+  /** In whose name the work at hand under each id commits. */
+  readonly #members = new Map<string, () => Member>()
   readonly #turns = new Turns()
 
   constructor(client: Client, limits: BatchLimits) {
@@ -63,19 +79,17 @@ export class Transactions {
     const group = { groupId: transactionalId, coordinatorType: 1 }
     const request = { transactionalId, transactionTimeout: this.#client.timeouts.transaction }
     type TransactionCoordinator = Broker & { initProducerId(of: typeof request): Promise<unknown> }
-    const deadline = Date.now() + PATIENCE_MS
-    for (;;) {
-      try {
-        await retrying(control, async () => {
-          const coordinator = (await control.findGroupCoordinator(group)) as TransactionCoordinator
-          await coordinator.initProducerId(request)
-        })
-        return
-      } catch (error) {
-        if (typeOf(error) !== 'CONCURRENT_TRANSACTIONS' || Date.now() > deadline) throw error
-        await delay(BUSY_MS)
-      }
-    }
+    await this.#whileBusy(() =>
+      retrying(control, async () => {
+        const coordinator = (await control.findGroupCoordinator(group)) as TransactionCoordinator
+        await coordinator.initProducerId(request)
+      }),
+    )
+  }
+
+  /** The process no longer works on the partition of this id. */
+  forget(transactionalId: string): void {
+    this.#discard(transactionalId)
   }
 
   /** Errors: those of `ready` and `confirm`, and whatever does not pass. */
@@ -90,29 +104,39 @@ export class Transactions {
       const attempt = await this.#attempt(work)
       if ('places' in attempt) return attempt.places
       const { error, ending } = attempt
-      if (ending !== undefined) {
-        // Connecting again ends what is still open under the id, one way or the other.
-        await this.#producer(work.transactionalId)
-        if (await work.isIn(ending)) return ending
-      }
+      if (ending !== undefined && (await this.#ended(work, ending))) return ending
       const type = typeOf(error)
+      const stopped = this.#client.closed || Date.now() > deadline
       if (FENCED.has(type)) {
         await work.confirm?.()
         if (++fenced >= MOST_FENCED) throw work.takenOver(error)
         await delay(Math.random() * Math.min(FENCED_MS * 2 ** fenced, MOST_FENCED_MS))
-      } else if (type !== 'CONCURRENT_TRANSACTIONS' && !isPassing(error)) throw error
-      if (Date.now() > deadline) throw error
+      } else if (OUTDATED.has(type)) {
+        await work.confirm?.()
+        if (stopped) throw error
+      } else if (stopped || (!isBusy(error) && !isPassing(error))) throw error
       await delay(pause)
     }
+  }
+
+  /** After the answer to a commit was lost: whether it is in. */
+  async #ended(work: TransactionWork, places: readonly Place[]): Promise<boolean> {
+    const stopped = () => this.#client.closed
+    // Connecting again ends what is still open under the id, one way or the other.
+    await patiently(() => this.#producer(work.transactionalId), { stopped })
+    return work.isIn(places)
   }
 
   async close(): Promise<void> {
     const producers = [...this.#producers.values()]
     this.#producers.clear()
     await Promise.all(
-      producers.map(async producer => {
-        await (await producer).disconnect()
-      }),
+      producers.map(producer =>
+        producer.then(
+          each => this.#client.release(each),
+          () => {},
+        ),
+      ),
     )
   }
 
@@ -134,7 +158,9 @@ export class Transactions {
         work.lastAt?.(more)
       }
       if (consumed) {
-        await transaction.sendOffsets({ consumerGroupId: consumed.groupId, topics: consumed.topics })
+        const { groupId, topics, member } = consumed
+        this.#members.set(transactionalId, member)
+        await transaction.sendOffsets({ consumerGroupId: groupId, topics })
       }
       ending = places
       await transaction.commit()
@@ -166,35 +192,43 @@ export class Transactions {
   }
 
   async #connect(transactionalId: string): Promise<Producer> {
-    const producer = this.#client.kafka.producer({
-      transactionalId,
-      transactionTimeout: this.#client.timeouts.transaction,
-      allowAutoTopicCreation: false,
-      createPartitioner: Partitioners.DefaultPartitioner,
-    })
-    await producer.connect()
-    // An empty transaction takes the id over without writing anything.
+    const member = () => this.#members.get(transactionalId)?.() ?? NO_MEMBER
+    const producer = this.#client.transactionalProducer(transactionalId, member)
+    try {
+      await producer.connect()
+      // An empty transaction takes the id over without writing anything.
+      await this.#whileBusy(async () => (await producer.transaction()).abort())
+      return producer
+    } catch (error) {
+      await this.#client.release(producer)
+      throw error
+    }
+  }
+
+  /** Again while the last transaction under the id is not ended for good. */
+  async #whileBusy(work: () => Promise<void>): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS
-    for (;;) {
+    for (let pause = BUSY_MS; ; pause = Math.min(2 * pause, MOST_BUSY_MS)) {
       try {
-        await (await producer.transaction()).abort()
-        return producer
+        await work()
+        return
       } catch (error) {
-        if ((typeOf(error) !== 'CONCURRENT_TRANSACTIONS' && !isPassing(error)) || Date.now() > deadline) {
-          await producer.disconnect()
-          throw error
-        }
-        await delay(BUSY_MS)
+        if (!isBusy(error) || this.#client.closed || Date.now() > deadline) throw error
+        await delay(pause)
       }
     }
   }
 
   #discard(transactionalId: string): void {
-    const producer = this.#producers.get(transactionalId)
+    const known = this.#producers.get(transactionalId)
     this.#producers.delete(transactionalId)
-    producer?.then(
-      each => each.disconnect(),
+    known?.then(
+      each => this.#client.release(each),
       () => {},
     )
   }
+}
+
+function isBusy(error: unknown): boolean {
+  return typeOf(error) === 'CONCURRENT_TRANSACTIONS'
 }
