@@ -319,6 +319,7 @@ class KafkaLog implements Log {
   }
 
   async #close(): Promise<void> {
+    this.#codec.close?.()
     for (const reader of this.#readers) {
       reader.fail(this.#closedError())
       reader.leave()

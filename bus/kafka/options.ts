@@ -38,6 +38,8 @@ export interface KafkaCodec extends Codec {
   prepareToEncode?(topics: readonly Topic[]): Promise<void>
   /** Makes sure that what can be known about the schema of this payload is known. */
   prepareToDecode?(topic: Topic, payload: Uint8Array): Promise<void>
+  /** The log is closing: whatever still waits for somebody rejects at once. */
+  close?(): void
 }
 
 /** In milliseconds. */

@@ -25,6 +25,9 @@ export interface RegistryCodec extends Codec {
    * `decode` to say. Errors: LOG_UNAVAILABLE.
    */
   prepareToDecode(topic: Topic, payload: Uint8Array): Promise<void>
+
+  /** Ends what waits for the registry. */
+  close(): void
 }
 
 export interface RegistryCodecOptions {
@@ -103,6 +106,8 @@ export function createRegistryCodec(options: RegistryCodecOptions): RegistryCode
       if (asked !== undefined && Date.now() - asked < UNKNOWN_MS) return READY
       return once(fetching, id, () => fetchSchema(id))
     },
+
+    close: () => registry.close(),
   }
 }
 

@@ -17,6 +17,8 @@ export interface JsonRequest {
   readonly body?: unknown
   /** For the whole exchange. */
   readonly timeoutMs: number
+  /** Ends the exchange early. */
+  readonly signal: AbortSignal
   readonly tls?: Certificates
 }
 
@@ -28,20 +30,24 @@ export interface JsonAnswer {
 
 const ANSWER_LIMIT = 16 << 20
 
-/** Rejects with the system's error where there is no answer, with a TimeoutError where it takes too long. */
+/**
+ * Rejects with the system's error where there is no answer, with a TimeoutError where it takes too long, with the
+ * signal's reason where that ends it.
+ */
 export function requestJson({
   method,
   url,
   headers,
   body,
   timeoutMs,
+  signal,
   tls = {},
 }: JsonRequest): Promise<JsonAnswer> {
   const data = body === undefined ? undefined : JSON.stringify(body)
   const options: RequestOptions = {
     method,
     headers: { ...headers, ...(data === undefined ? {} : { 'Content-Length': Buffer.byteLength(data) }) },
-    signal: AbortSignal.timeout(timeoutMs),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   }
   return new Promise((resolve, reject) => {
     const secure = new URL(url).protocol === 'https:'

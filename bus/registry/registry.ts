@@ -2,7 +2,9 @@
  * A schema registry by the API of Confluent's, which Apicurio, Karapace and Redpanda speak too: only what records
  * need, which is to register a subject's schema and to get a schema by its id.
  */
+import { setMaxListeners } from 'node:events'
 import { performance } from 'node:perf_hooks'
+import { setTimeout } from 'node:timers/promises'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { tlsAdvice } from '../tls-advice.ts'
 import { type Certificates, type JsonAnswer, type JsonRequest, requestJson } from './http.ts'
@@ -20,6 +22,8 @@ export interface RegistryOptions {
 }
 
 const TYPE = 'application/vnd.schemaregistry.v1+json'
+/** Registries and the serialisers of others hold ids as signed numbers of 32 bits. */
+const LARGEST_ID = 2 ** 31 - 1
 const FIRST_PAUSE = 200
 const LONGEST_PAUSE = 3000
 
@@ -30,6 +34,7 @@ export class Registry {
   readonly #tls: Certificates | undefined
   readonly #timeoutMs: number
   readonly #waitMs: number
+  readonly #closed = new AbortController()
 
   constructor({ url, username, password, tls, timeoutMs = 10_000, waitMs = 30_000 }: RegistryOptions) {
     this.url = url.replace(/\/+$/, '')
@@ -43,6 +48,7 @@ export class Registry {
     this.#tls = tls
     this.#timeoutMs = timeoutMs
     this.#waitMs = waitMs
+    setMaxListeners(0, this.#closed.signal)
   }
 
   /**
@@ -73,6 +79,8 @@ export class Registry {
 
   /** The schema with this id, as JSON; undefined where the registry knows none. Errors: LOG_UNAVAILABLE. */
   async schema(id: number): Promise<string | undefined> {
+    // Not every registry says that it does not know what it cannot have.
+    if (id > LARGEST_ID) return undefined
     const answer = await this.#ask('GET', `/schemas/ids/${id}`)
     if (isAbsent(answer)) return undefined
     const schema = (answer.body as { schema?: unknown } | undefined)?.schema
@@ -84,6 +92,11 @@ export class Registry {
   async check(): Promise<void> {
     const answer = await this.#ask('GET', '/config')
     if (answer.status !== 200) throw this.#unexpected(answer)
+  }
+
+  /** Whatever waits for an answer rejects with LOG_UNAVAILABLE, now and from now on. */
+  close(): void {
+    this.#closed.abort()
   }
 
   async #lookUp(path: string, body: unknown): Promise<number | undefined> {
@@ -103,7 +116,7 @@ export class Registry {
 
   #id(answer: JsonAnswer): number {
     const id = (answer.body as { id?: unknown } | undefined)?.id
-    if (answer.status === 200 && Number.isInteger(id) && Number(id) >= 0 && Number(id) < 2 ** 32)
+    if (answer.status === 200 && Number.isInteger(id) && Number(id) >= 0 && Number(id) <= LARGEST_ID)
       return Number(id)
     throw this.#unexpected(answer)
   }
@@ -115,6 +128,7 @@ export class Registry {
       url: `${this.url}${path}`,
       headers: this.#headers,
       timeoutMs: this.#timeoutMs,
+      signal: this.#closed.signal,
       ...(body === undefined ? {} : { body }),
       ...(this.#tls === undefined ? {} : { tls: this.#tls }),
     }
@@ -128,6 +142,7 @@ export class Registry {
         fault = `answered ${answer.status}: ${messageOf(answer)}`
       } catch (error) {
         cause = error
+        this.#checkOpen()
         const tls = tlsAdvice(error, 'log.registry.tls')
         fault = `cannot be reached: ${tls ?? networkFault(error)}`
         // Another try changes nothing about a certificate; a server that is starting may hang up.
@@ -140,8 +155,16 @@ export class Registry {
         const seconds = Math.round(spent / 1000)
         throw this.#unavailable(seconds > 0 ? `${fault} (asked for ${seconds} s)` : fault, cause)
       }
-      await new Promise(resolve => setTimeout(resolve, pause))
+      await setTimeout(pause, undefined, { signal: this.#closed.signal }).catch(() => this.#checkOpen())
     }
+  }
+
+  #checkOpen(): void {
+    if (!this.#closed.signal.aborted) return
+    throw new GraspError(
+      'LOG_UNAVAILABLE',
+      `the schema registry at ${this.url} is no longer asked: the log was closed`,
+    )
   }
 
   #unavailable(fault: string, cause?: unknown): GraspError {

@@ -1,6 +1,9 @@
 /** The log on a real Kafka with a real schema registry. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request as proxyRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { Kafka, logLevel } from 'kafkajs'
 import { openKafkaLog } from '../../../bus/kafka/log.ts'
@@ -10,7 +13,7 @@ import { Registry } from '../../../bus/registry/registry.ts'
 import { loadSchemas } from '../../../schemas/load.ts'
 import { findKafka } from '../../helpers/kafka-broker.ts'
 import { findRegistry } from '../../helpers/schema-registry.ts'
-import { all, gather, question, questionOutput } from '../samples.ts'
+import { all, gather, letterOutput, question, questionOutput } from '../samples.ts'
 
 const kafka = await findKafka()
 const registry = kafka.brokers === undefined ? { skip: kafka.skip } : await findRegistry()
@@ -24,8 +27,8 @@ describe('the log on Kafka with a schema registry', { skip }, () => {
   const brokers = [...(kafka.brokers ?? [])]
   const names = (run: string) => new Names('test', run)
 
-  const open = (run: string, schemas = loadSchemas(), url = registry.url!) => {
-    const asked = new Registry({ url, waitMs: 300 })
+  const open = (run: string, schemas = loadSchemas(), url = registry.url!, waitMs = 300) => {
+    const asked = new Registry({ url, waitMs })
     const codec = createRegistryCodec({
       registry: asked,
       topicName: topic => names(run).topic(topic),
@@ -97,4 +100,107 @@ describe('the log on Kafka with a schema registry', { skip }, () => {
       await again.close()
     }
   })
+
+  test('a registry that is away for a while holds up who needs it, and nobody else', async () => {
+    const run = randomUUID()
+    const way = await Way.to(registry.url!)
+    const log = await open(run, loadSchemas(), way.url, 120_000)
+    const reader = await open(run, loadSchemas(), way.url, 120_000)
+    const credits = { records: 10, bytes: 1 << 20 }
+    const values = async (group: string) => {
+      const read = await all(reader.read('questions', { group, credits, until: 'end' }))
+      return read.map(({ value }) => value)
+    }
+    try {
+      await log.append([questionOutput('q1')])
+      await values('first')
+      assert.equal(way.requests.filter(request => request.includes('/schemas/ids/')).length, 1)
+      await way.close()
+      await log.append([questionOutput('q2')])
+      assert.deepEqual(await values('second'), [question('q1'), question('q2')])
+
+      const other = log.append([letterOutput('d1', 10)])
+      await new Promise(resolve => setTimeout(resolve, 500))
+      await way.open()
+      await other
+      assert.equal((await gather(log.scan('deadletters'))).length, 1)
+    } finally {
+      await reader.close()
+      await log.close()
+      await way.close()
+    }
+  })
+
+  test('closing does not wait for a registry that is away, and leaves the group', async () => {
+    const run = randomUUID()
+    const writer = await open(run)
+    await writer.append([questionOutput('q1')])
+    await writer.close()
+    const way = await Way.to(registry.url!)
+    await way.close()
+    const log = await open(run, loadSchemas(), way.url, 600_000)
+    const told = { code: 'LOG_UNAVAILABLE', message: /closed/ }
+    const append = assert.rejects(log.append([questionOutput('q2')]), told)
+    const credits = { records: 10, bytes: 1 << 20 }
+    const read = assert.rejects(all(log.read('questions', { group: 'g', credits, until: 'end' })), told)
+    const admin = new Kafka({ brokers, logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    const members = async () =>
+      (await admin.describeGroups([names(run).group('g')])).groups[0]!.members.length
+    try {
+      while ((await members()) === 0) await new Promise(resolve => setTimeout(resolve, 50))
+      await log.close()
+      await Promise.all([append, read])
+      assert.equal(await members(), 0)
+    } finally {
+      await admin.disconnect()
+      await log.close()
+    }
+  })
 })
+
+/** A way to a registry that can be closed, as if the registry were down. */
+class Way {
+  readonly requests: string[] = []
+  readonly #target: URL
+  #server: Server | undefined
+  #port = 0
+
+  private constructor(target: string) {
+    this.#target = new URL(target)
+  }
+
+  static async to(target: string): Promise<Way> {
+    const way = new Way(target)
+    await way.open()
+    return way
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}${this.#target.pathname}`
+  }
+
+  async open(): Promise<void> {
+    const { hostname: host, port } = this.#target
+    const server = createServer((request, response) => {
+      this.requests.push(request.url!)
+      const { method, headers, url: path } = request
+      const onward = proxyRequest({ host, port, path, method, headers }, answer => {
+        response.writeHead(answer.statusCode!, answer.headers)
+        answer.pipe(response)
+      })
+      request.pipe(onward)
+    }).listen(this.#port, '127.0.0.1')
+    await once(server, 'listening')
+    this.#server = server
+    this.#port = (server.address() as AddressInfo).port
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    if (server === undefined) return
+    server.closeAllConnections()
+    await once(server.close(), 'close')
+  }
+}

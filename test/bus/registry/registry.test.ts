@@ -298,6 +298,13 @@ describe('a schema registry that does not answer', () => {
     }
   })
 
+  test('is not asked for an id that none can have', async () => {
+    const codec = codecAt(`http://127.0.0.1:${await freePort()}`, 0)
+    const bytes = Uint8Array.of(0, 0x80, 0, 0, 0, 1)
+    await codec.prepareToDecode('questions', bytes)
+    assert.throws(() => codec.decode('questions', bytes), { code: 'SCHEMA_UNKNOWN', message: /2147483648/ })
+  })
+
   test('that may only be read at the moment is not said to refuse the schema', async () => {
     const codes = [40401, 40408, 0, 42205]
     const server = createHttpServer((_request, response) => {
