@@ -2,7 +2,7 @@
  * kafkajs, and the part of its inside that this adapter stands on. Its public consumer decides by itself when to
  * rejoin a group and where to go on, and its admin cannot read records; so groups and fetches are done here, with
  * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file,
- * in `produce.ts` and in `requests.ts`.
+ * in `produce.ts`, in `coordinators.ts` and in `requests.ts`.
  */
 import {
   type Admin,
@@ -16,6 +16,7 @@ import {
   type RetryOptions,
 } from 'kafkajs'
 import { compressionType, registerCodecs } from './compression.ts'
+import { rememberCoordinators } from './coordinators.ts'
 import { kafkaFault } from './faults.ts'
 import { type KafkaLogOptions, TIMEOUTS } from './options.ts'
 import { produceInOneCopy } from './produce.ts'
@@ -177,6 +178,7 @@ export class Client {
   transactionalProducer(transactionalId: string, member: () => Member): Producer {
     const transactionTimeout = this.timeouts.transaction
     return this.#producer({ transactionalId, transactionTimeout }, cluster => {
+      rememberCoordinators(cluster)
       const find = cluster.findGroupCoordinator.bind(cluster)
       cluster.findGroupCoordinator = async group => {
         const broker = await find(group)

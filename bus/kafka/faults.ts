@@ -1,5 +1,7 @@
 /** What kafkajs reports, as errors that say what to do. */
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import type { Topic } from '../../schemas/types.ts'
+import type { Place } from '../port.ts'
 import { tlsAdvice } from '../tls-advice.ts'
 
 /** A GraspError of anything thrown while `doing` something with the log on these brokers. */
@@ -7,6 +9,38 @@ export function kafkaFault(brokers: readonly string[], doing: string, cause: unk
   if (cause instanceof GraspError) return cause
   const where = `the Kafka log on ${brokers.join(', ')}`
   return new GraspError('LOG_UNAVAILABLE', `cannot ${doing} ${where}: ${advice(cause)}`, { cause })
+}
+
+/** For a commit of one who is no member any more. */
+export function departed(topic: Topic, group: string): GraspError {
+  return new GraspError(
+    'PARTITION_LOST',
+    `this process has left group ${group}: what it did of ${topic} since its last commit is not committed`,
+  )
+}
+
+/** Records that went before their group read them. */
+export function goneRecords(
+  group: string,
+  { topic, partition, offset }: Place,
+  beginning: number,
+): GraspError {
+  return new GraspError(
+    'LOG_MISMATCH',
+    `group ${group} is to go on at offset ${offset} of ${topic}/${partition}, but Kafka has removed what was there ` +
+      `before ${beginning} (log.retentionHours, or somebody's hand): those records are lost to it. ` +
+      `To go on without them: grasp reset --stage ${group} --to beginning`,
+  )
+}
+
+/** A group that was away for longer than the cluster remembers. */
+export function forgottenPosition(group: string, topic: Topic, partition: number): GraspError {
+  return new GraspError(
+    'LOG_MISMATCH',
+    `the cluster has forgotten where group ${group} was in ${topic}/${partition}: a group that nobody works in is ` +
+      'forgotten after offsets.retention.minutes, a setting of the brokers (7 days by default). Beginning once more ' +
+      `would do everything twice; say where to go on with grasp reset --stage ${group} --to …`,
+  )
 }
 
 /** The error that kafkajs wrapped. */

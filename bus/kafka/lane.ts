@@ -18,8 +18,16 @@ export class Lane {
   readonly #settled: Map<string, Mark>
   readonly #marks: { readonly offset: number; readonly source: string; readonly mark: Mark }[] = []
 
-  constructor(position: number, seen: Seen) {
+  /** The position that is stored. */
+  #committed: number
+  /** Past the last record that was handed out. */
+  #handed: number
+
+  /** `seen`: below the position. `committed`: the stored position, where that is another one. */
+  constructor(position: number, seen: Seen, committed = position) {
     this.position = position
+    this.#committed = committed
+    this.#handed = position
     this.cursor = position
     this.#done = position
     this.#seen = new Map(Object.entries(seen))
@@ -28,6 +36,15 @@ export class Lane {
 
   get done(): number {
     return this.#done
+  }
+
+  get committed(): number {
+    return this.#committed
+  }
+
+  /** Whether something was handed out that is not committed yet. */
+  get isOwing(): boolean {
+    return this.#handed > this.#done
   }
 
   /** How many records are fetched and not handed out. */
@@ -63,10 +80,11 @@ export class Lane {
     const offset = Number(message.offset)
     this.cursor = offset + 1
     const origin = originOf(message)
+    const last = origin && this.#seen.get(origin.source)
+    if (last && !isAfter(origin.mark, last)) return false
+    this.#handed = this.cursor
     if (!origin) return true
     const { source, mark } = origin
-    const last = this.#seen.get(source)
-    if (last && !isAfter(mark, last)) return false
     this.#seen.set(source, mark)
     this.#marks.push({ offset, source, mark })
     return true
@@ -88,6 +106,7 @@ export class Lane {
   }
 
   settle(position: number): void {
+    this.#committed = position
     this.#done = Math.max(this.#done, position)
     const first = this.#marks.findIndex(({ offset }) => offset >= position)
     const settled = this.#marks.splice(0, first < 0 ? this.#marks.length : first)

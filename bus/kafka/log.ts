@@ -8,7 +8,7 @@
  * silent member's partitions go to another one (`TIMEOUTS`).
  */
 import type { Admin, Offsets } from 'kafkajs'
-import { Observable, type Subscriber } from 'rxjs'
+import { Observable, type Subscriber, throwError } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { type Records, TOPICS, type Topic } from '../../schemas/types.ts'
 import { createCodec } from '../codec.ts'
@@ -33,16 +33,16 @@ import { Appender } from './appender.ts'
 import { type BatchLimits, isWhole, OVERHEAD, type Prepared } from './batches.ts'
 import { Client } from './client.ts'
 import { ClusterLog, noSuchPosition } from './cluster-log.ts'
-import { kafkaFault } from './faults.ts'
+import { departed, kafkaFault } from './faults.ts'
 import { fetchPartitions } from './fetch.ts'
 import { workerOf } from './membership.ts'
-import { Meta, noteKey, roundKey, schemaKey, sealKey } from './meta.ts'
+import { begunKey, Meta, noteKey, roundKey, schemaKey, sealKey } from './meta.ts'
 import { checkName, Names } from './names.ts'
 import { type KafkaCodec, type KafkaLogOptions, MAX_MESSAGE_BYTES } from './options.ts'
 import { ORIGIN_HEADER, originHeader, seenText } from './origin.ts'
 import { Reader, type ReaderParts } from './reader.ts'
 import { type Member, NO_MEMBER } from './requests.ts'
-import { retrying } from './retrying.ts'
+import { retrying, within } from './retrying.ts'
 import { type ScanOptions, scanTopic } from './scan.ts'
 import { ensureTopics } from './topics.ts'
 import { Transactions } from './transactions.ts'
@@ -100,6 +100,8 @@ class KafkaLog implements Log {
   readonly #turns = new Turns()
   readonly #readers = new Set<Reader>()
   readonly #writing = new Set<Promise<unknown>>()
+  /** Topic/group of which this process was a member and is none any more. */
+  readonly #departed = new Set<string>()
   /** Of transactions that consume nothing. */
   readonly #ownId: string
   #closing: Promise<void> | undefined
@@ -113,7 +115,8 @@ class KafkaLog implements Log {
     this.#batches = { partitionBytes: limits.maxMessageBytes, requestBytes: REQUEST_BYTES }
     this.#appender = new Appender(client, this.#batches)
     this.#transactions = new Transactions(client, this.#batches)
-    this.#parts = { client, log, codec, transactions: this.#transactions }
+    const began = this.#began.bind(this)
+    this.#parts = { client, log, codec, transactions: this.#transactions, began }
     this.#ownId = `${log.names.group('writer')}.${crypto.randomUUID()}`
   }
 
@@ -209,6 +212,8 @@ class KafkaLog implements Log {
   }
 
   read<T extends Topic>(topic: T, options: ReadOptions): Observable<Delivery<T>> {
+    // A member of the group would take partitions from those who work, and could commit nothing.
+    if (this.#limits.readOnly) return throwError(() => this.#readOnlyError())
     return new Observable<Delivery<T>>(subscriber => {
       let reader: Reader | undefined
       this.#startReader(topic, options, subscriber).then(
@@ -230,11 +235,12 @@ class KafkaLog implements Log {
         const readers = [...this.#readers].filter(
           reader => reader.group === group && positions.some(({ topic }) => topic === reader.topic),
         )
-        await Promise.all(readers.map(reader => reader.hold()))
+        const holds = await Promise.allSettled(readers.map(reader => reader.hold()))
         try {
+          for (const hold of holds) if (hold.status === 'rejected') throw hold.reason
           return await this.#commit(request, readers)
         } finally {
-          for (const reader of readers) reader.free()
+          for (const [i, { status }] of holds.entries()) if (status === 'fulfilled') readers[i]!.free()
         }
       }),
     )
@@ -253,7 +259,7 @@ class KafkaLog implements Log {
         throw new GraspError('LOG_MISMATCH', message)
       }
       await this.#checkRange(offsets.map((offset, partition) => ({ topic, partition, offset })))
-      await this.#endLingering(group)
+      await this.#endLingering([...this.#readers].filter(reader => reader.group === group))
       const workers = await this.#workers(group)
       if (workers.length > 0) {
         throw new GraspError(
@@ -264,8 +270,11 @@ class KafkaLog implements Log {
       // What is made again of the same records is no repetition.
       const round = this.#log.meta.round(group, topic) + 1
       await this.#writeMeta([[roundKey(group, topic), JSON.stringify(round)]])
-      await this.#log.storePositions(group, topic, offsets)
-      for (const [p, offset] of offsets.entries()) this.#log.setPosition(group, topic, p, offset)
+      const beginnings = await this.#log.beginnings(topic)
+      const stored = offsets.map((offset, p) => Math.max(offset, beginnings.get(p)!))
+      await this.#log.storePositions(group, topic, stored)
+      for (const [p, offset] of stored.entries()) this.#log.setPosition(group, topic, p, offset)
+      await this.#began(group, topic, [...stored.keys()])
     })
   }
 
@@ -320,23 +329,17 @@ class KafkaLog implements Log {
 
   async #close(): Promise<void> {
     this.#codec.close?.()
-    for (const reader of this.#readers) {
-      reader.fail(this.#closedError())
-      reader.leave()
-    }
+    for (const reader of this.#readers) reader.fail(this.#closedError())
     const work = async () => {
       await Promise.allSettled(this.#writing)
+      for (const reader of this.#readers) reader.leave()
       await Promise.all([...this.#readers].map(reader => reader.finished))
       await Promise.all([this.#appender.close(), this.#transactions.close()])
       await Promise.all([this.#log.cluster.disconnect(), this.#admin.disconnect()])
     }
-    // Without a broker to tell, sessions and transactions end by their timeouts. A timer that is left would keep the
-    // process from ending by itself.
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, this.#client.timeouts.close)
-    })
-    await Promise.race([work(), late]).finally(() => clearTimeout(timer))
+    // Without a broker to tell, sessions and transactions end by their timeouts.
+    await within(this.#client.timeouts.close, work())
+    await within(this.#client.timeouts.close, this.#client.close())
   }
 
   async #startReader<T extends Topic>(
@@ -348,18 +351,27 @@ class KafkaLog implements Log {
     this.#log.names.group(options.group)
     // A commit under way may move the positions that reading is to start from.
     await this.#turns.settled(options.group)
-    await this.#endLingering(options.group)
+    const others = [...this.#readers].filter(({ group }) => group === options.group)
+    const before = others.find(each => each.topic === topic && each.leaving)
+    await this.#endLingering(others.filter(each => each !== before))
     if (subscriber.closed) return undefined
     this.#checkOpen()
-    const reader = new Reader(this.#parts, topic, options, subscriber) as unknown as Reader
+    const estate = await before?.succeed()
+    const reader = new Reader(this.#parts, topic, options, subscriber, estate) as unknown as Reader
     this.#readers.add(reader)
-    reader.finished.finally(() => this.#readers.delete(reader))
+    this.#departed.delete(`${topic}/${options.group}`)
+    reader.finished.then(() => {
+      this.#readers.delete(reader)
+      const stays = [...this.#readers].some(each => each.topic === topic && each.group === options.group)
+      if (!stays) this.#departed.add(`${topic}/${options.group}`)
+    })
+    if (this.#closing) reader.leave()
     return reader
   }
 
   /** Members of this process that came to their end and only wait for their records to be committed. */
-  async #endLingering(group: string): Promise<void> {
-    const lingering = [...this.#readers].filter(reader => reader.group === group && reader.ended)
+  async #endLingering(readers: Iterable<Reader>): Promise<void> {
+    const lingering = [...readers].filter(reader => reader.ended)
     for (const reader of lingering) reader.leave()
     await Promise.all(lingering.map(reader => reader.finished))
   }
@@ -383,7 +395,10 @@ class KafkaLog implements Log {
       }),
       last: async () => this.#prepareMeta(await this.#seals(seal)),
       isIn: written => this.#isIn(group, written, reached),
-      confirm: async () => this.#checkPositions(group, positions, readers),
+      confirm: async () => {
+        for (const reader of readers) await reader.holdAnew()
+        await this.#checkPositions(group, positions, readers)
+      },
       takenOver: cause => takenOver(group, cause),
     })
     for (const { topic, partition, offset } of reached) this.#log.setPosition(group, topic, partition, offset)
@@ -404,6 +419,7 @@ class KafkaLog implements Log {
     if (unknown.length > 0) await this.#checkRange(unknown)
     for (const { topic, partition, offset } of positions) {
       const own = readers.filter(reader => reader.topic === topic)
+      if (own.length === 0 && this.#departed.has(`${topic}/${group}`)) throw departed(topic, group)
       // A partition that went away and came back was worked on by another member meanwhile.
       const mine = own.some(reader => offset > (reader.lane(partition)?.done ?? Number.POSITIVE_INFINITY))
       if (own.length === 0 || mine) continue
@@ -521,6 +537,13 @@ class KafkaLog implements Log {
     }))
   }
 
+  /** Notes that the group has positions there. */
+  async #began(group: string, topic: Topic, partitions: readonly number[]): Promise<void> {
+    const { meta } = this.#log
+    const unknown = partitions.filter(p => !meta.hasBegun(group, topic, p))
+    await this.#writeMeta(unknown.map(p => [begunKey(group, topic, p), 'true']))
+  }
+
   async #writeMeta(entries: readonly (readonly [key: string, json: string])[]): Promise<void> {
     if (entries.length === 0) return
     const places = await this.#appender.append(this.#prepareMeta(entries))
@@ -545,7 +568,7 @@ class KafkaLog implements Log {
   async #write<T>(work: () => Promise<T>): Promise<T> {
     this.#checkOpen()
     if (this.#limits.readOnly) {
-      throw new GraspError('LOG_UNAVAILABLE', 'the log was opened for reading only')
+      throw this.#readOnlyError()
     }
     const writing = work()
     this.#writing.add(writing)
@@ -556,6 +579,10 @@ class KafkaLog implements Log {
     } finally {
       this.#writing.delete(writing)
     }
+  }
+
+  #readOnlyError(): GraspError {
+    return new GraspError('LOG_UNAVAILABLE', 'the log was opened for looking only')
   }
 
   #checkOpen(): void {

@@ -5,7 +5,7 @@ import { assignPartitions } from './assign.ts'
 import type { Broker, Cluster, GroupMember } from './client.ts'
 import { rootOf, typeOf } from './faults.ts'
 import type { Timeouts } from './options.ts'
-import type { Member } from './requests.ts'
+import { type Member, NO_MEMBER, OUTDATED } from './requests.ts'
 import { isPassing, retrying } from './retrying.ts'
 
 const { MemberAssignment, MemberMetadata } = AssignerProtocol
@@ -31,6 +31,9 @@ export class Membership {
   readonly #since = new Date().toISOString()
   #member = ''
   #generation = -1
+  /** As of the last time that it was told its partitions. */
+  #synced: Member = NO_MEMBER
+  #assigned: readonly number[] = []
   #coordinator: Broker | undefined
   /** When the request was sent that the coordinator last answered as to a member. */
   #heardAt = 0
@@ -50,17 +53,21 @@ export class Membership {
   }
 
   /**
-   * Joins, again when the group is shared out anew, and gives the partitions. `owned`: what it would keep. Waits
-   * until all other members have joined too.
+   * Joins, again when the group is shared out anew, and gives the partitions. Waits until all other members have
+   * joined too. `continuous`: no other member can have had any of the partitions that were its own before.
    */
-  async join(owned: readonly number[], stopped: () => boolean): Promise<number[]> {
+  async join(stopped: () => boolean): Promise<{ assigned: readonly number[]; continuous: boolean }> {
+    const before = this.#synced
     for (;;) {
       try {
-        return await retrying(this.#cluster, () => this.#joinOnce(owned), { stopped })
+        const assigned = await retrying(this.#cluster, () => this.#joinOnce(), { stopped })
+        const { memberId, generation } = this.#synced
+        return { assigned, continuous: memberId === before.memberId && generation <= before.generation + 1 }
       } catch (error) {
         const type = typeOf(error)
-        if (type === 'UNKNOWN_MEMBER_ID') this.#member = ''
-        else if (type !== 'REBALANCE_IN_PROGRESS' && type !== 'ILLEGAL_GENERATION') throw error
+        if (type === 'UNKNOWN_MEMBER_ID') this.#expelled()
+        else if (!['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'MEMBER_ID_REQUIRED'].includes(type))
+          throw error
         if (stopped()) throw error
       }
     }
@@ -83,14 +90,35 @@ export class Membership {
       const type = typeOf(error)
       if (type === 'REBALANCE_IN_PROGRESS') return 'rebalance'
       if (type === 'UNKNOWN_MEMBER_ID' || type === 'ILLEGAL_GENERATION') {
-        if (type === 'UNKNOWN_MEMBER_ID') this.#member = ''
+        if (type === 'UNKNOWN_MEMBER_ID') this.#expelled()
         return 'expelled'
       }
-      if (!isPassing(error) && (error as Error).name !== 'KafkaJSNumberOfRetriesExceeded') throw error
+      if (!isPassing(error)) throw error
       const { host, port } = rootOf(error) as { host?: string; port?: number }
       if (host !== undefined) this.#cluster.removeBroker({ host, port })
       this.#coordinator = undefined
       return 'member'
+    }
+  }
+
+  /** Stores positions; false where the group is just being shared out anew. */
+  async store(offsets: ReadonlyMap<number, number>): Promise<boolean> {
+    const groupId = this.#group
+    const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }))
+    try {
+      await retrying(this.#cluster, async () => {
+        const coordinator = await this.#cluster.findGroupCoordinator({ groupId })
+        await coordinator.offsetCommit({
+          groupId,
+          groupGenerationId: this.#generation,
+          memberId: this.#member,
+          topics: [{ topic: this.#topic, partitions }],
+        })
+      })
+      return true
+    } catch (error) {
+      if (OUTDATED.has(typeOf(error))) return false
+      throw error
     }
   }
 
@@ -118,7 +146,13 @@ export class Membership {
     }
   }
 
-  async #joinOnce(owned: readonly number[]): Promise<number[]> {
+  #expelled(): void {
+    this.#member = ''
+    this.#assigned = []
+  }
+
+  async #joinOnce(): Promise<readonly number[]> {
+    const owned = this.#assigned
     const groupId = this.#group
     const { session, rebalance } = this.#timeouts
     this.#coordinator = await this.#cluster.findGroupCoordinator({ groupId })
@@ -143,7 +177,9 @@ export class Membership {
       groupAssignment: joined.leaderId === joined.memberId ? assignment(joined.members) : [],
     })
     this.#heardAt = sent
-    return [...(MemberAssignment.decode(memberAssignment)?.assignment[this.#topic] ?? [])]
+    this.#synced = this.member
+    this.#assigned = [...(MemberAssignment.decode(memberAssignment)?.assignment[this.#topic] ?? [])]
+    return this.#assigned
   }
 }
 

@@ -58,6 +58,11 @@ export class Meta implements SchemaStore {
     return (this.#get(roundKey(group, topic)) as number | undefined) ?? 0
   }
 
+  /** Whether the group has, or had, a position there. */
+  hasBegun(group: string, topic: Topic, partition: number): boolean {
+    return this.#get(begunKey(group, topic, partition)) === true
+  }
+
   /** The schema with this fingerprint, as JSON. */
   get(fingerprint: string): string | undefined {
     return this.#get(schemaKey(fingerprint)) as string | undefined
@@ -92,6 +97,10 @@ export function sealKey(topic: Topic): string {
 
 export function roundKey(group: string, topic: Topic): string {
   return `round:${topic}:${group}`
+}
+
+export function begunKey(group: string, topic: Topic, partition: number): string {
+  return `begun:${topic}/${partition}:${group}`
 }
 
 export function schemaKey(fingerprint: string): string {

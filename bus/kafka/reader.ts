@@ -1,28 +1,26 @@
 /**
- * One subscription to a topic: a member of the group, which fetches the partitions that it was given while there
- * are credits, and hands records out in turn. What is fetched and not handed out is bounded (`FETCH_BYTES`).
+ * One subscription to a topic: a member of the group (see `seat.ts`), which fetches the partitions that it was given
+ * while there are credits, and hands records out in turn. What is fetched and not handed out is bounded
+ * (`FETCH_BYTES`).
  *
- * When the group is shared out anew, commits under way are settled first, then the member joins again; what went
- * to another member is abandoned. A member leaves when it is unsubscribed, or, where it came to its own end, when
- * everything that it handed out is committed: another member would else do it again.
+ * A member leaves when it is unsubscribed, or, where it came to its own end, when everything that it handed out is
+ * committed: another member would else do it again.
  */
 import type { Subscriber, Subscription } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { CreditLedger } from '../credits.ts'
 import type { Delivery, Position, ReadOptions } from '../port.ts'
-import type { Client, Cluster } from './client.ts'
-import { type ClusterLog, type CommittedPosition, noSuchPosition } from './cluster-log.ts'
+import { noSuchPosition } from './cluster-log.ts'
 import { deliver, prepare } from './delivery.ts'
 import { kafkaFault } from './faults.ts'
 import { fetchPartitions } from './fetch.ts'
-import { Lane, sizeOf } from './lane.ts'
-import { Membership } from './membership.ts'
+import { type Lane, sizeOf } from './lane.ts'
 import type { KafkaCodec } from './options.ts'
 import type { Member } from './requests.ts'
-import { delay, retrying } from './retrying.ts'
+import { retrying } from './retrying.ts'
+import { type Estate, Seat, type SeatParts } from './seat.ts'
 import { Signal } from './signal.ts'
-import type { Transactions } from './transactions.ts'
 
 /** What is handed out without giving the event loop a turn, at most. */
 const BURST_RECORDS = 256
@@ -33,11 +31,8 @@ const FETCH_WAIT_MS = 250
 /** How often a member at the end looks whether the topic was sealed, and the others are done. */
 const LOOK_MS = 100
 
-export interface ReaderParts {
-  readonly client: Client
-  readonly log: ClusterLog
+export interface ReaderParts extends SeatParts {
   readonly codec: KafkaCodec
-  readonly transactions: Transactions
 }
 
 export class Reader<T extends Topic = Topic> {
@@ -46,19 +41,15 @@ export class Reader<T extends Topic = Topic> {
   readonly #parts: ReaderParts
   readonly #options: ReadOptions
   readonly #subscriber: Subscriber<Delivery<T>>
-  readonly #cluster: Cluster
-  readonly #membership: Membership
+  readonly #seat: Seat
   readonly #credits: CreditLedger
   readonly #fetchBytes: number
-  readonly #lanes = new Map<number, Lane>()
+  readonly #lanes: ReadonlyMap<number, Lane>
   readonly #wake = new Signal()
   readonly #released: Subscription | undefined
-  readonly #finished: Promise<void>
+  readonly #finished: Promise<Estate | undefined>
   #stops: readonly number[] | undefined
   #turn = 0
-  #rejoin = false
-  #rejoining: Promise<void> | undefined
-  #holders = 0
   #progressAt = Date.now()
   #lookedAt = 0
   #pumping = false
@@ -66,8 +57,16 @@ export class Reader<T extends Topic = Topic> {
   #ended = false
   /** It leaves as soon as it can. */
   #leaving = false
+  #inherited = false
 
-  constructor(parts: ReaderParts, topic: T, options: ReadOptions, subscriber: Subscriber<Delivery<T>>) {
+  /** `estate`: of a reader before this one, in whose seat it goes on. */
+  constructor(
+    parts: ReaderParts,
+    topic: T,
+    options: ReadOptions,
+    subscriber: Subscriber<Delivery<T>>,
+    estate?: Estate,
+  ) {
     this.#parts = parts
     this.topic = topic
     this.group = options.group
@@ -75,16 +74,17 @@ export class Reader<T extends Topic = Topic> {
     this.#subscriber = subscriber
     this.#credits = new CreditLedger(options.credits)
     this.#fetchBytes = Math.max(LEAST_FETCH_BYTES, Math.min(FETCH_BYTES, options.credits.bytes))
-    const { client, log } = parts
-    this.#cluster = client.cluster()
-    const groupId = log.names.group(options.group)
-    this.#membership = new Membership(
-      this.#cluster,
-      groupId,
-      log.names.topic(topic),
-      log.partitions(topic),
-      client.timeouts,
-    )
+    const seat = {
+      topic,
+      group: options.group,
+      from: options.from,
+      wake: this.#wake,
+      lost: (partitions: readonly number[]) => this.#lost(partitions),
+      check: () => this.#check(),
+      failed: (cause: unknown) => this.#failed(cause),
+    }
+    this.#seat = new Seat(parts, seat, estate)
+    this.#lanes = this.#seat.lanes
     this.#released = options.released$?.subscribe(places => {
       for (const place of places) if (place.topic === topic) this.#credits.release(place)
       this.#moved()
@@ -92,8 +92,8 @@ export class Reader<T extends Topic = Topic> {
     this.#finished = this.#run()
   }
 
-  /** Resolves when it left the group and closed its connections. */
-  get finished(): Promise<void> {
+  /** Resolves when it left the group and closed its connections, with what it leaves to one that asked for it. */
+  get finished(): Promise<Estate | undefined> {
     return this.#finished
   }
 
@@ -102,38 +102,39 @@ export class Reader<T extends Topic = Topic> {
     return this.#ended
   }
 
+  /** It was unsubscribed and still has its seat. */
+  get leaving(): boolean {
+    return this.#leaving
+  }
+
   /** As the group knows it at present. */
   get member(): Member {
-    return this.#membership.member
+    return this.#seat.member
   }
 
   lane(partition: number): Lane | undefined {
     return this.#lanes.get(partition)
   }
 
-  /**
-   * Keeps the member from joining again until `free` is called, so that its partitions stay its own; first waits
-   * until they are surely that.
-   */
-  async hold(): Promise<void> {
-    const { session } = this.#parts.client.timeouts
-    while (!this.#leaving) {
-      await this.#rejoining
-      if (this.#rejoining) continue
-      this.#holders++
-      if (this.#membership.silence < session / 4) return
-      const heard = await this.#membership.heartbeat()
-      if (heard === 'member' && this.#membership.silence < session / 4) return
-      this.free()
-      if (heard !== 'member') this.#startRejoin(heard === 'expelled')
-      await delay(LOOK_MS)
-    }
-    this.#holders++
+  /** See `Seat`. */
+  hold(): Promise<void> {
+    return this.#seat.hold()
+  }
+
+  holdAnew(): Promise<void> {
+    return this.#seat.holdAnew()
   }
 
   free(): void {
-    this.#holders--
-    this.#wake.raise()
+    this.#seat.free()
+  }
+
+  /** Another reader of this process wants its seat; undefined when it is gone. */
+  async succeed(): Promise<Estate | undefined> {
+    if (this.#inherited) return undefined
+    this.#inherited = true
+    this.#seat.claim()
+    return this.#finished
   }
 
   /** A commit of this process moved positions. */
@@ -147,41 +148,50 @@ export class Reader<T extends Topic = Topic> {
   }
 
   fail(error: unknown): void {
+    this.#stop()
     if (this.#ended) return
     this.#ended = true
-    this.#leaving = true
-    this.#wake.raise()
     this.#subscriber.error(error)
   }
 
   /** Unsubscribed: by the subscriber, or because the stream ended. */
   close(): void {
-    if (!this.#ended) this.#leaving = true
+    if (!this.#ended) this.#stop()
     this.#ended = true
     this.#released?.unsubscribe()
     this.#wake.raise()
   }
 
-  /** Leaves without waiting for what was handed out. */
+  /** Leaves without waiting for what was handed out, or for a successor. */
   leave(): void {
-    this.#leaving = true
+    this.#stop()
+    this.#seat.hurry()
     this.close()
   }
 
-  async #run(): Promise<void> {
-    const { session } = this.#parts.client.timeouts
-    let timer: NodeJS.Timeout | undefined
+  #stop(): void {
+    this.#leaving = true
+    this.#seat.stop()
+  }
+
+  #failed(cause: unknown): void {
+    this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause))
+  }
+
+  async #run(): Promise<Estate | undefined> {
     try {
-      await this.#cluster.connect()
-      await this.#cluster.addMultipleTargetTopics([this.#parts.log.names.topic(this.topic)])
       await this.#start()
-      timer = setInterval(() => void this.#beat(), session / 15)
       await this.#loop()
     } catch (cause) {
-      this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause))
+      this.#failed(cause)
+    }
+    try {
+      return await this.#seat.vacate()
+    } catch (cause) {
+      this.#failed(cause)
+      return undefined
     } finally {
-      clearInterval(timer)
-      await this.#depart()
+      this.#released?.unsubscribe()
     }
   }
 
@@ -196,17 +206,13 @@ export class Reader<T extends Topic = Topic> {
           throw noSuchPosition(this.topic, p, offset, ends[p] ?? 0)
       }
     }
-    await this.#join(false)
+    await this.#seat.take()
   }
 
   async #loop(): Promise<void> {
     while (!this.#leaving) {
-      if (this.#rejoin) {
-        this.#startRejoin(false)
-        await this.#rejoining
-        continue
-      }
-      if (this.#ended && this.#credits.inFlight.records === 0) return
+      if (await this.#seat.renew()) continue
+      if (this.#ended && !this.#isOwing) return
       this.#pump()
       if (!this.#ended && (await this.#isComplete())) {
         this.#ended = true
@@ -217,6 +223,10 @@ export class Reader<T extends Topic = Topic> {
       if (cursors.size === 0) await this.#wake.wait(LOOK_MS)
       else await this.#fetch(cursors)
     }
+  }
+
+  get #isOwing(): boolean {
+    return [...this.#lanes.values()].some(lane => lane.isOwing)
   }
 
   /**
@@ -254,8 +264,8 @@ export class Reader<T extends Topic = Topic> {
     }
     const name = log.names.topic(this.topic)
     const fetched = await retrying(
-      this.#cluster,
-      () => fetchPartitions(this.#cluster, name, cursors, limits),
+      this.#seat.cluster,
+      () => fetchPartitions(this.#seat.cluster, name, cursors, limits),
       { stopped: () => this.#leaving },
     )
     for (const [p, { records, next }] of fetched) {
@@ -279,7 +289,7 @@ export class Reader<T extends Topic = Topic> {
 
   /** Hands out what credits allow; goes on by itself after giving the event loop a turn. */
   #pump(): void {
-    if (this.#pumping || this.#ended || this.#rejoining) return
+    if (this.#pumping || this.#ended || !this.#seat.steady) return
     this.#pumping = true
     try {
       for (let count = 0; !this.#ended; count++) {
@@ -290,7 +300,7 @@ export class Reader<T extends Topic = Topic> {
         if (!this.#emitNext()) return
       }
     } catch (cause) {
-      this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause))
+      this.#failed(cause)
     } finally {
       this.#pumping = false
     }
@@ -336,7 +346,7 @@ export class Reader<T extends Topic = Topic> {
     // Asking the cluster takes its time, and the loop comes by here often.
     if ((until === 'sealed' || this.#lanes.size < partitions) && !this.#isTimeToLook()) return false
     const stops = until === 'end' ? this.#stops! : await this.#sealedStops()
-    if (!stops || this.#rejoin) return false
+    if (!stops || !this.#seat.steady) return false
     for (const [p, { position }] of this.#lanes) if (position < stops[p]!) return false
     if (this.#lanes.size === partitions) return true
     const positions = await log.positions(this.group, this.topic)
@@ -361,19 +371,10 @@ export class Reader<T extends Topic = Topic> {
     return true
   }
 
-  async #beat(): Promise<void> {
-    try {
-      const { stuck } = this.#parts.client.timeouts
-      const { records } = this.#credits.inFlight
-      if (records > 0 && Date.now() - this.#progressAt > stuck) throw this.#stuckError(records)
-      if (this.#rejoining) return
-      const heard = await this.#membership.heartbeat()
-      if (heard === 'expelled') this.#startRejoin(true)
-      else if (heard === 'rebalance') this.#rejoin = true
-      this.#wake.raise()
-    } catch (cause) {
-      this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause))
-    }
+  #check(): void {
+    const { stuck } = this.#parts.client.timeouts
+    const { records } = this.#credits.inFlight
+    if (records > 0 && Date.now() - this.#progressAt > stuck) throw this.#stuckError(records)
   }
 
   #stuckError(records: number): GraspError {
@@ -385,64 +386,8 @@ export class Reader<T extends Topic = Topic> {
     )
   }
 
-  #startRejoin(expelled: boolean): void {
-    if (this.#rejoining || this.#leaving) return
-    this.#rejoin = false
-    this.#rejoining = this.#join(expelled)
-      .catch(cause => this.fail(kafkaFault(this.#parts.client.brokers, 'read', cause)))
-      .finally(() => {
-        this.#rejoining = undefined
-        this.#wake.raise()
-      })
-  }
-
-  async #join(expelled: boolean): Promise<void> {
-    // Nothing of this member may be committed once another one has the partitions.
-    while (this.#holders > 0 && !this.#leaving) await this.#wake.wait(LOOK_MS)
-    if (expelled) this.#lose([...this.#lanes.keys()])
-    const owned = [...this.#lanes.keys()]
-    // Nobody may see positions that are older than the last commit.
-    if (owned.length > 0) await this.#parts.log.positions(this.group, this.topic)
-    const assigned = await this.#membership.join(owned, () => this.#leaving)
-    this.#lose(owned.filter(p => !assigned.includes(p)))
-    await this.#adopt(assigned.filter(p => !this.#lanes.has(p)))
-  }
-
-  /** Takes the partitions over from whoever had them, and finds where to go on. */
-  async #adopt(partitions: readonly number[]): Promise<void> {
-    if (partitions.length === 0) return
-    const { log, transactions } = this.#parts
-    await Promise.all(
-      partitions.map(p =>
-        transactions.fence(log.cluster, log.names.transactionalId(this.group, this.topic, p)),
-      ),
-    )
-    const [positions, beginnings] = await Promise.all([
-      log.positions(this.group, this.topic),
-      log.beginnings(this.topic),
-    ])
-    for (const p of partitions) this.#lanes.set(p, this.#laneAt(p, positions[p]!, beginnings.get(p)!))
-  }
-
-  #laneAt(partition: number, { offset, seen }: CommittedPosition, beginning: number): Lane {
-    const start = this.#options.from?.get(partition) ?? offset
-    return new Lane(Math.max(start, beginning), start === offset ? seen : {})
-  }
-
-  #lose(partitions: readonly number[]): void {
-    if (partitions.length === 0) return
-    for (const p of partitions) {
-      this.#lanes.delete(p)
-      this.#credits.settle(p, Number.POSITIVE_INFINITY)
-    }
-    if (!this.#leaving) this.#options.onLost?.(partitions)
-  }
-
-  async #depart(): Promise<void> {
-    while (this.#holders > 0) await this.#wake.wait(LOOK_MS)
-    this.#released?.unsubscribe()
-    await this.#rejoining
-    await this.#membership.leave(this.#parts.log.cluster)
-    await this.#cluster.disconnect()
+  #lost(partitions: readonly number[]): void {
+    for (const p of partitions) this.#credits.settle(p, Number.POSITIVE_INFINITY)
+    this.#options.onLost?.(partitions)
   }
 }

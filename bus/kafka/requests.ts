@@ -51,6 +51,13 @@ export interface Member {
 /** A commit by nobody's member, which a group takes as long as it can: for groups without members. */
 export const NO_MEMBER: Member = { memberId: '', generation: -1 }
 
+/** What a group says to one who is no member of the present generation. */
+export const OUTDATED: ReadonlySet<string> = new Set([
+  'ILLEGAL_GENERATION',
+  'UNKNOWN_MEMBER_ID',
+  'REBALANCE_IN_PROGRESS',
+])
+
 export interface TxnOffsets {
   readonly transactionalId: string
   readonly groupId: string

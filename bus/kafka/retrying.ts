@@ -96,3 +96,12 @@ async function lookAgain(cluster: Cluster, error: unknown): Promise<void> {
 export function delay(milliseconds: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, milliseconds))
 }
+
+/** Waits for `work`, but no longer than so many milliseconds. */
+export async function within(milliseconds: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([work, limit]).finally(() => clearTimeout(timer))
+}

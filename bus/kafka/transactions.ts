@@ -9,7 +9,7 @@ import type { Place } from '../port.ts'
 import { type BatchLimits, type Prepared, sendAll } from './batches.ts'
 import type { Broker, Client, Cluster } from './client.ts'
 import { typeOf } from './faults.ts'
-import { type Member, NO_MEMBER } from './requests.ts'
+import { type Member, NO_MEMBER, OUTDATED } from './requests.ts'
 import { delay, isPassing, PATIENCE_MS, patiently, retrying } from './retrying.ts'
 import { Turns } from './turns.ts'
 
@@ -51,8 +51,6 @@ const FENCED = new Set([
   'UNKNOWN_PRODUCER_ID',
   'OUT_OF_ORDER_SEQUENCE_NUMBER',
 ])
-/** The group was shared out anew, or the member was put out of it. */
-const OUTDATED = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS'])
 const BUSY_MS = 3
 const MOST_BUSY_MS = 100
 /** Who was fenced waits for a time of its own, or two that take an id from each other would never get anywhere. */
