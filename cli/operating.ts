@@ -25,6 +25,27 @@ const withLetters = (command: Command) =>
     .option('--topic <topic>', 'only of records of this topic; - is items of files')
     .option('--since <time>', 'only from this time on (ISO 8601)')
 
+const TAIL_EXAMPLES = `
+Examples:
+  grasp topics tail slices --where batch.number=3 --follow
+  grasp topics tail validations --where accepted=false --where context.category=Society_and_Culture
+  grasp topics tail deadletters --since 2026-01-31 --limit 5
+`
+
+const RESET_EXAMPLES = `
+Examples:
+  grasp reset --stage filtering --to beginning --dry-run
+  grasp reset --stage retrieval --to 2026-01-31T12:00:00Z
+  grasp reset --stage validation --to 1200 --partition 3
+`
+
+const REPLAY_EXAMPLES = `
+Examples:
+  grasp deadletters replay 17                        the letter deadletters/0/17
+  grasp deadletters replay --stage validation        all of a stage; asks before
+  grasp deadletters replay 3 --item right.json       an item of a data file, put right
+`
+
 const withConsent = (command: Command) =>
   command.option('--dry-run', 'only show what would be done').option('-y, --yes', 'do not ask')
 
@@ -74,6 +95,7 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
           'tail <topic>',
           'print records as JSON lines, oldest first',
           async () => (await import('./commands/topics-tail.ts')).tailTopic,
+          TAIL_EXAMPLES,
         ),
       ),
       'print an error as JSON too; records always are',
@@ -107,11 +129,17 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
           'reset',
           'set a stage back in its topic (or forward), so that it processes records again',
           async () => (await import('./commands/reset.ts')).reset,
+          RESET_EXAMPLES,
         ),
       ),
     ),
   )
-    .addOption(new Option('--stage <stage>', 'which stage').makeOptionMandatory())
+    .addOption(
+      new Option(
+        '--stage <stage>',
+        'retrieval, validation, filtering, rollout or scoring',
+      ).makeOptionMandatory(),
+    )
     .addOption(
       new Option('--to <where>', 'beginning, end, an offset, or a time (ISO 8601)').makeOptionMandatory(),
     )
@@ -145,6 +173,7 @@ export function addOperating(program: Command, add: AddCommand, afterHelp: strin
             'replay [ids...]',
             'publish their records again, for the stages to process',
             async () => (await import('./commands/deadletters-replay.ts')).replayLetters,
+            REPLAY_EXAMPLES,
           ),
         ),
       ),

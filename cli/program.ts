@@ -1,7 +1,7 @@
 /** The commands and their options. What a command does is loaded when it is called. */
 import { Command, Option } from 'commander'
 import { addOperating } from './operating.ts'
-import { type AddCommand, withConfig, withOutput } from './options.ts'
+import { type AddCommand, ownOptionsFirst, withConfig, withOutput } from './options.ts'
 import type { CommonOptions, Session } from './session.ts'
 import type { Streams } from './streams.ts'
 import { packageVersion } from './version.ts'
@@ -34,8 +34,9 @@ export function createProgram(ended: (code: number) => void, streams: Streams = 
       outputError: (text, write) => write(text.replace(/^error:/, 'error USAGE:')),
     })
 
-  const add: AddCommand = (parent, usage, what, load) => {
-    const command = parent.command(usage).description(what).addHelpText('after', AFTER_HELP)
+  const add: AddCommand = (parent, usage, what, load, examples = '') => {
+    const command = parent.command(usage).description(what)
+    command.addHelpText('after', examples + AFTER_HELP)
     return command.action(async (...parameters: unknown[]) => {
       const args = parameters.slice(0, -2)
       const options = parameters.at(-2) as CommonOptions
@@ -144,5 +145,6 @@ export function createProgram(ended: (code: number) => void, streams: Streams = 
     ),
   ).option('--force', 'overwrite a file that exists')
 
+  ownOptionsFirst(program)
   return program
 }

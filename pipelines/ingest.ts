@@ -104,8 +104,7 @@ function toOutput(key: string, found: LampQaItem): Output {
 
 function warn({ logger }: IngestContext, error: GraspError, count: number): void {
   if (count <= WARNINGS) logger.warn(`${error.message}; it is left out (a dead letter)`)
-  else if (count === WARNINGS + 1)
-    logger.warn('more items are left out; `grasp topics tail deadletters` shows all')
+  else if (count === WARNINGS + 1) logger.warn('more items are left out; `grasp deadletters list` shows all')
 }
 
 async function alreadyWritten({

@@ -42,7 +42,7 @@ export async function ensureTopics(
   const existing = new Set(await admin.listTopics())
   const missing = wanted.filter(({ name }) => !existing.has(name))
   if (missing.length > 0) {
-    if (!create) throw absent(missing)
+    if (!create) throw absent(missing, missing.length === wanted.length)
     await make(admin, missing, settings.replication)
   }
   const partitions = await partitionsOf(
@@ -159,7 +159,10 @@ function differs({ name }: Wanted, setting: string, found: string, expected: str
   )
 }
 
-function absent(missing: readonly Wanted[]): GraspError {
-  const names = missing.map(({ name }) => name).join(', ')
-  return new GraspError('LOG_UNAVAILABLE', `there is no topic ${names}; \`grasp topics create\` makes them`)
+function absent(missing: readonly Wanted[], all: boolean): GraspError {
+  const names = missing.map(({ name }) => name)
+  const message = all
+    ? `there is no topic ${names[0]}, nor any other of this run; check run and log.prefix, or make them with \`grasp topics create\``
+    : `there is no topic ${names.join(', ')}; \`grasp topics create\` makes what is missing`
+  return new GraspError('LOG_UNAVAILABLE', message)
 }

@@ -35,6 +35,8 @@ function advice(cause: unknown): string {
     case 'EFBIG':
     case 27:
       return 'the file may not grow any further; raise the file size limit and run again, nothing that was committed is lost'
+    case 'ENOENT':
+      return 'the folder is gone, or cannot be made there; set log.path to another one'
     case 'ENOTDIR':
     case 'EEXIST':
     case 20:

@@ -23,6 +23,9 @@ import type { Session } from '../session.ts'
 import { table } from '../table.ts'
 import { type FilterOptions, filterOf } from './deadletters.ts'
 
+/** Letters that are named one by one. */
+const MOST_ROWS = 30
+
 interface ReplayOptions extends FilterOptions {
   readonly all?: boolean
   readonly again?: boolean
@@ -120,17 +123,23 @@ function describeReplay({ replays, refused, reopens }: ReplayPlan): string {
     const rows = replays.flatMap(({ letters, topic, key }) =>
       letters.map(letter => [letterName(letter), topic, key]),
     )
-    lines.push(table([['dead letter', 'is published to', 'key'], ...rows]))
+    lines.push(shortTable(['dead letter', 'is published to', 'key'], rows))
   }
   for (const note of new Set(replays.flatMap(replay => replay.note ?? []))) lines.push(`${note}\n`)
   if (refused.length > 0) lines.push(refusedTable(refused))
-  if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now, open again for this.\n`)
+  if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now; this opens them again.\n`)
   return lines.join('\n')
 }
 
 function refusedTable(refused: readonly Refused[]): string {
   const rows = refused.map(({ letter, reason }) => [letterName(letter), reason])
-  return table([['dead letter', 'is not replayed, since'], ...rows])
+  return shortTable(['dead letter', 'is not replayed, since'], rows)
+}
+
+function shortTable(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const more = rows.length - MOST_ROWS
+  if (more <= 0) return table([heading, ...rows])
+  return `${table([heading, ...rows.slice(0, MOST_ROWS)])}and ${more} more (--json names all)\n`
 }
 
 function replayedText({ reopens }: ReplayPlan, { done, refused }: AppliedReplay): string {

@@ -10,6 +10,7 @@ import {
 import { place } from '../../pipelines/operate/replay.ts'
 import { ReplayTargets } from '../../pipelines/operate/replay-target.ts'
 import { openRunLog } from '../../pipelines/run-log.ts'
+import type { Terminal } from '../progress.ts'
 import { plain } from '../record-document.ts'
 import type { Session } from '../session.ts'
 import { table } from '../table.ts'
@@ -22,8 +23,9 @@ export interface FilterOptions {
   readonly since?: string
 }
 
-/** Messages are cut here in the table; `show` has them whole. */
+/** Messages are cut in the table, on a terminal to its width; `show` has them whole. */
 const MESSAGE_WIDTH = 70
+const LEAST_MESSAGE_WIDTH = 20
 
 export function filterOf({ stage, code, topic, since }: FilterOptions): LetterFilter {
   return {
@@ -72,7 +74,7 @@ export async function listLetters(session: Session, options: FilterOptions): Pro
         letter.value.code,
         sourceOf(letter),
         stateOf(letter),
-        cut(letter.value.message),
+        letter.value.message.replaceAll(/\s+/g, ' '),
       ])
     }
     if (unreadable.length > 0) {
@@ -83,16 +85,24 @@ export async function listLetters(session: Session, options: FilterOptions): Pro
       { run: config.run, deadletters: documents, unreadable },
       documents.length === 0
         ? 'no dead letters\n'
-        : table([['id', 'time', 'stage', 'code', 'source', 'replayed', 'message'], ...rows]),
+        : lettersTable(rows, session.streams.stdout) +
+            '\n`grasp deadletters show ID` has the whole message and the record; `replay ID` publishes it again.\n',
     )
   } finally {
     await log.close()
   }
 }
 
-function cut(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ')
-  return line.length <= MESSAGE_WIDTH ? line : `${line.slice(0, MESSAGE_WIDTH - 1)}…`
+function lettersTable(rows: readonly string[][], { isTTY = false, columns = 80 }: Terminal): string {
+  const all = [['id', 'time', 'stage', 'code', 'source', 'replayed', 'message'], ...rows]
+  const before = Math.max(
+    ...table(all.map(row => row.slice(0, -1)))
+      .split('\n')
+      .map(line => line.length),
+  )
+  const width = isTTY ? Math.max(LEAST_MESSAGE_WIDTH, columns - before - 3) : MESSAGE_WIDTH
+  const cut = (text: string) => (text.length <= width ? text : `${text.slice(0, width - 1)}…`)
+  return table(all.map(row => [...row.slice(0, -1), cut(row.at(-1)!)]))
 }
 
 export async function showLetter(

@@ -21,7 +21,7 @@ export async function ingestCommand(session: Session): Promise<void> {
     session.result(
       { run: config.run, questions, deadletters },
       `${questions} questions in the log of run ${config.run}, ${deadletters} items left out` +
-        `${deadletters > 0 ? ' (see `grasp topics tail deadletters`)' : ''}\n`,
+        `${deadletters > 0 ? ' (see `grasp deadletters list`)' : ''}\n`,
     )
   } finally {
     await log.close()

@@ -65,7 +65,7 @@ function resetDocument({ steps, reach, ...plan }: ResetPlan): object {
 export function describeReset(plan: ResetPlan): string {
   const { stage, topic, steps, again, skipped, writes, reach, reopens } = plan
   if (steps.every(({ committed, target }) => committed === target))
-    return `${stage} stands there already, in all partitions of ${topic} that are meant\n`
+    return `${stage} stands there already in ${topic}; there is nothing to change\n`
   const rows = steps.map(({ partition, committed, target, again: repeated, skipped: lost, from, to }) => [
     `${topic}/${partition}`,
     String(committed),
@@ -93,7 +93,7 @@ export function describeReset(plan: ResetPlan): string {
     }
   }
   if (skipped > 0) lines.push(`${records(skipped)} of ${topic} would never be processed by ${stage}.\n`)
-  if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now, would be open again.\n`)
+  if (reopens.length > 0) lines.push(`${reopens.join(', ')}: complete by now; this would open them again.\n`)
   return lines.join('\n')
 }
 

@@ -29,7 +29,9 @@ export async function listTopics(session: Session): Promise<void> {
       String(info.partitions),
       info.sealed ? 'complete' : 'open',
     ])
-    session.result({ run: config.run, topics }, table([['topic', amount, 'partitions', 'state'], ...rows]))
+    const text = table([['topic', amount, 'partitions', 'state'], ...rows])
+    const note = '\nTransactions take offsets too; `grasp topics count` counts the records.\n'
+    session.result({ run: config.run, topics }, log.contiguous ? text : text + note)
   } finally {
     await log.close()
   }
@@ -45,13 +47,11 @@ export async function createTopicsCommand(session: Session): Promise<void> {
     String(partitions),
     created ? 'created' : 'was there',
   ])
-  const where =
-    config.log.kind === 'embedded'
-      ? `The embedded log in ${config.log.path} makes its topics when it is first opened; \`grasp run\` does that too.\n`
-      : ''
+  const text = table([['topic', 'partitions', ''], ...rows])
+  const note = `\nThe embedded log in ${config.log.path} makes its topics when it is first opened; \`grasp run\` does that too.\n`
   session.result(
     { run: config.run, created: made, topics },
-    `${table([['topic', 'partitions', ''], ...rows])}\n${where}`,
+    config.log.kind === 'embedded' ? text + note : text,
   )
 }
 

@@ -97,11 +97,21 @@ async function describeData(file: string, split: Split, { data }: Config): Promi
   }
   if (right === 0) {
     const what =
-      first === undefined ? `${file}: holds no items` : `none of its items can be used; ${first.message}`
-    throw new GraspError('DATA_INVALID', `${what}. Expected a JSON array of items, or one item a line`)
+      first === undefined
+        ? 'it holds no items'
+        : `none of its items can be used, the first: ${messageOf(first, file)}`
+    throw new GraspError(
+      'DATA_INVALID',
+      `${file}: ${what}. Expected a JSON array of items, or one item a line`,
+    )
   }
   const items = `${right} item${right === 1 ? '' : 's'} in ${file}`
-  return wrong === 0 ? items : `${items}; ${wrong} would be left out, the first: ${first!.message}`
+  return wrong === 0 ? items : `${items}; ${wrong} would be left out, the first: ${messageOf(first!, file)}`
+}
+
+/** Without the file's name, which stands there already. */
+function messageOf({ message }: GraspError, file: string): string {
+  return message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message
 }
 
 /** The folder, or the nearest one above it that exists, must be writable. */

@@ -161,11 +161,16 @@ async function checkTrained(log: Log, { stage, topic, steps }: Pick<ResetPlan, '
     if (target >= committed) continue
     const { trained, offset } = await firstOpenOffset(log, topic, partition, target, committed)
     if (trained === 0) continue
+    const left = await recordAt(log, topic, partition, { offset })
+    const instead =
+      left !== undefined && left.offset < committed
+        ? `Set ${stage} back to offset ${left.offset} or later`
+        : `No other batch is left to set ${stage} back to`
     throw new GraspError(
       'CONFIG_INVALID',
       `${trained} of the records of ${topic}/${partition} from ${target} to ${committed - 1} belong to batches that ` +
-        `have been trained on: what ${stage} would write for them comes too late for any update. Set ${stage} back ` +
-        `to offset ${offset} at most; to train on earlier ones anew, start another run (--set run=NAME)`,
+        `have been trained on: what ${stage} would write for them comes too late for any update. ${instead}; to ` +
+        'train on earlier ones anew, start another run (--set run=NAME)',
     )
   }
 }

@@ -149,6 +149,6 @@ describe('ingest', () => {
         warnings[0] ?? '',
         /poor\.json: item 1 .*category is 3 \(a number\); expected a text; it is left out/,
       )
-      assert.match(warnings[5] ?? '', /more items are left out; `grasp topics tail deadletters` shows all/)
+      assert.match(warnings[5] ?? '', /more items are left out; `grasp deadletters list` shows all/)
     }))
 })

@@ -173,13 +173,13 @@ describe('doctor', () => {
     const yaml = await doctor('--set', 'data.train=data.yaml')
     assert.match(
       yaml.failed.get('data.train') ?? '',
-      /^none of its items can be used; \S+data\.yaml: item 1 \(line 1\): is not valid JSON: .* Expected a JSON array/,
+      /^\S+data\.yaml: none of its items can be used, the first: item 1 \(line 1\): is not valid JSON: .* Expected a JSON array/,
     )
     await writeFile(join(tiny.folder, 'some.jsonl'), `${JSON.stringify(tinyItem('a'))}\n{"id": "b"}\n`)
     const { stdout } = await grasp(['doctor', '--set', 'data.train=some.jsonl'], { cwd: tiny.folder })
     assert.match(
       stdout,
-      /^ok +data\.train +1 item in \S+; 1 would be left out, the first: \S+ item 2 \(line 2, id 'b'\)/m,
+      /^ok +data\.train +1 item in \S+; 1 would be left out, the first: item 2 \(line 2, id 'b'\)/m,
     )
   })
 

@@ -191,10 +191,14 @@ export function describeReset(name: string, make: MakeHarness): void {
       assert.equal(inside.again, 5)
       await assert.rejects(plan({ stage: 'rollout', to: 'beginning' }), (error: Error) => {
         assert.match(error.message, /^3 of the records of instances\/0 .* have been trained on/)
-        const [, least] = /Set rollout back to offset (\d+) at most/.exec(error.message) ?? []
-        assert.ok(Number(least) > offsets[2]! && Number(least) <= offsets[3]!, least)
+        assert.match(error.message, new RegExp(`Set rollout back to offset ${offsets[3]} or later`))
         return true
       })
+      await log.append([update(1), update(2)])
+      await assert.rejects(
+        plan({ stage: 'rollout', to: 'beginning' }),
+        /8 of the records .* No other batch is left to set rollout back to/,
+      )
     })
 
     it('stages without a position in the log are refused, with what to do instead', async () => {
