@@ -47,6 +47,11 @@ test('a stage is healthy while it is a member of its group', options, async () =
   const other = await execute([`${root}docker/healthcheck.js`, 'scoring', ...settings])
   assert.equal(other.code, 1)
   assert.match(other.stderr, /no member of group scoring on .*; members: none/)
+  // The trainer joins its group when retrieval is done.
+  const trainer = await execute([`${root}docker/healthcheck.js`, 'training', ...settings])
+  assert.deepEqual(trainer, { code: 0, stderr: '' })
+  const none = await execute([`${root}docker/healthcheck.js`, 'baking', ...settings])
+  assert.deepEqual(none, { code: 1, stderr: 'there is no stage baking\n' })
 })
 
 function execute(args: string[]): Promise<{ code: number | string | null; stderr: string }> {

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { GenericContainer, Wait } from 'testcontainers'
 import type { KafkaBroker } from './kafka-broker.ts'
+import { KAFKA_VERSION } from './kafka-jars.ts'
 
-const IMAGE = 'apache/kafka:4.1.0'
+const IMAGE = `apache/kafka:${KAFKA_VERSION}`
 
 export async function startKafkaContainer(): Promise<KafkaBroker> {
   // The broker tells its clients where it is, so its port must be the same inside and outside.

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-const VERSION = '4.4.0'
+export const KAFKA_VERSION = '4.4.0'
 /** Kafka logs through slf4j 1.7. */
 const LOGGING = '2.25.5'
 
@@ -23,7 +23,7 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <groupId>test</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
     <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${VERSION}</version>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA_VERSION}</version>
     </dependency>
     <dependency>
       <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>${LOGGING}</version>
@@ -34,7 +34,7 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 /** The folder of jars; fetched when it is not there. Errors: what Maven said. */
 export async function kafkaJars(): Promise<string> {
-  const folder = join(CACHE, `kafka-${VERSION}`)
+  const folder = join(CACHE, `kafka-${KAFKA_VERSION}`)
   if (existsSync(folder)) return folder
   await mkdir(CACHE, { recursive: true })
   const work = await mkdtemp(join(CACHE, 'fetching-'))
@@ -60,7 +60,7 @@ export async function lacksJava(): Promise<string | undefined> {
   )
   if (version === undefined) return 'there is no java'
   if (!(version >= 17)) return `java is version ${version}, Kafka needs 17`
-  if (existsSync(join(CACHE, `kafka-${VERSION}`))) return undefined
+  if (existsSync(join(CACHE, `kafka-${KAFKA_VERSION}`))) return undefined
   return run('mvn', ['-version']).then(
     () => undefined,
     () => 'there is no mvn to fetch Kafka with',

@@ -15,7 +15,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-const VERSION = '3.0.9'
+export const REGISTRY_VERSION = '3.0.9'
 const API = '/apis/ccompat/v7'
 const CACHE = process.env.GRASP_TEST_CACHE ?? join(tmpdir(), 'grasp-test-cache')
 
@@ -37,7 +37,7 @@ export async function findRegistry(): Promise<TestRegistry | NoRegistry> {
   if (await answers('docker', 'info', '--format', '{{.ServerVersion}}')) {
     return say('Apicurio in a container', await startContainer())
   }
-  const lacking = await lacksJava()
+  const lacking = await lacksOwnRegistry()
   if (lacking === undefined) return say('Apicurio from Maven', await startRegistry())
   return {
     skip:
@@ -52,7 +52,7 @@ function say(what: string, registry: TestRegistry): TestRegistry {
 }
 
 /** Why Apicurio cannot be run as a process here; undefined when it can. */
-async function lacksJava(): Promise<string | undefined> {
+export async function lacksOwnRegistry(): Promise<string | undefined> {
   const version = await run('java', ['-version']).then(
     ({ stderr }) => Number(/version "(\d+)/.exec(stderr)?.[1]),
     () => undefined,
@@ -63,46 +63,86 @@ async function lacksJava(): Promise<string | undefined> {
   return 'there is no mvn to fetch Apicurio with'
 }
 
-/** Starts Apicurio, in memory, as a process of this machine. Errors: what Maven or Apicurio said. */
-async function startRegistry(): Promise<TestRegistry> {
-  const home = await fetchApicurio()
-  const [port, management] = await freePorts(2)
-  const child = spawn('java', ['-Xmx512m', '-jar', `apicurio-registry-app-${VERSION}-runner.jar`], {
-    cwd: home,
-    env: {
+/** Apicurio as a process of this machine, always at the same address. Keeps its schemas in memory unless told. */
+export class RegistryProcess {
+  readonly url: string
+  readonly #home: string
+  readonly #env: NodeJS.ProcessEnv
+  #child: ChildProcess | undefined
+
+  private constructor(home: string, url: string, env: NodeJS.ProcessEnv) {
+    this.#home = home
+    this.url = url
+    this.#env = env
+  }
+
+  /** `settings`: environment variables as its image takes them. */
+  static async create(settings: Readonly<Record<string, string>> = {}): Promise<RegistryProcess> {
+    const home = await fetchApicurio()
+    const [port, management] = await freePorts(2)
+    return new RegistryProcess(home, `http://127.0.0.1:${port}${API}`, {
       ...process.env,
       QUARKUS_HTTP_HOST: '127.0.0.1',
       QUARKUS_HTTP_PORT: String(port),
       QUARKUS_MANAGEMENT_HOST: '127.0.0.1',
       QUARKUS_MANAGEMENT_PORT: String(management),
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let said = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (text: Buffer) => {
-      said = (said + text).slice(-4000)
+      ...settings,
     })
   }
-  const url = `http://127.0.0.1:${port}${API}`
-  await untilReady(url, () => {
-    if (child.exitCode !== null || child.signalCode !== null)
-      throw new Error(`Apicurio did not start: ${said}`)
-  })
-  return { url, stop: () => end(child) }
+
+  /** Resolves when it answers; again after it was stopped or killed. Errors: what Apicurio said. */
+  async start(): Promise<void> {
+    const runner = `apicurio-registry-app-${REGISTRY_VERSION}-runner.jar`
+    const child = spawn('java', ['-Xmx512m', '-jar', runner], {
+      cwd: this.#home,
+      env: this.#env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    // It must not outlive a test that fails.
+    const kill = () => child.kill('SIGKILL')
+    process.on('exit', kill)
+    child.once('exit', () => process.off('exit', kill))
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (text: Buffer) => {
+        said = (said + text).slice(-4000)
+      })
+    }
+    await untilReady(this.url, () => {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`Apicurio did not start: ${said}`)
+    })
+  }
+
+  /** As a power cut would. */
+  kill(): Promise<void> {
+    return this.#end('SIGKILL')
+  }
+
+  stop(): Promise<void> {
+    return this.#end('SIGTERM')
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, 'exit')
+    child.kill(signal)
+    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
+    await exit
+    clearTimeout(timer)
+  }
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exit = once(child, 'exit')
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
-  await exit
-  clearTimeout(timer)
+async function startRegistry(): Promise<TestRegistry> {
+  const registry = await RegistryProcess.create()
+  await registry.start()
+  return { url: registry.url, stop: () => registry.stop() }
 }
 
 async function startContainer(): Promise<TestRegistry> {
-  const image = `apicurio/apicurio-registry:${VERSION}`
+  const image = `apicurio/apicurio-registry:${REGISTRY_VERSION}`
   const { stdout } = await run('docker', ['run', '--rm', '-d', '-p', '127.0.0.1::8080', image])
   const id = stdout.trim()
   const stop = async () => {
@@ -134,7 +174,7 @@ async function untilReady(url: string, check: () => void): Promise<void> {
 }
 
 function folder(): string {
-  return join(CACHE, `apicurio-${VERSION}`)
+  return join(CACHE, `apicurio-${REGISTRY_VERSION}`)
 }
 
 /** Where Apicurio is unpacked; fetched when it is not there. */
@@ -143,13 +183,13 @@ async function fetchApicurio(): Promise<string> {
   await mkdir(CACHE, { recursive: true })
   const work = await mkdtemp(join(CACHE, 'fetching-'))
   try {
-    const artifact = `-Dartifact=io.apicurio:apicurio-registry-app:${VERSION}:tar.gz:all`
+    const artifact = `-Dartifact=io.apicurio:apicurio-registry-app:${REGISTRY_VERSION}:tar.gz:all`
     const goal = ['-B', '-ntp', '-q', 'dependency:copy', artifact, `-DoutputDirectory=${work}`]
     await run('mvn', goal, { cwd: work, timeout: 300_000 })
     await mkdir(join(work, 'app'))
     await run('tar', [
       'xzf',
-      join(work, `apicurio-registry-app-${VERSION}-all.tar.gz`),
+      join(work, `apicurio-registry-app-${REGISTRY_VERSION}-all.tar.gz`),
       '-C',
       join(work, 'app'),
     ])
