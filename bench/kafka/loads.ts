@@ -46,10 +46,23 @@ const small = {
     return output('questions', question.user, question)
   },
   operate(record: LogRecord) {
-    const { profile, ...question } = record.value as Question
-    const passages = profile.map((post, i) => ({ ...post, score: 1 / (i + 1) }))
-    const context = { ...question, passages, profileSize: profile.length, retriever: 'bench' }
-    return output('contexts', record.key, context)
+    const { id, user, split, category, question, narrative, aspects, profile } = record.value as Question
+    const passages = profile.map(({ id, text }, i) => ({ id, text, score: 1 / (i + 1) }))
+    const profileSize = profile.length
+    const retriever = 'bench'
+    const asked = {
+      id,
+      user,
+      split,
+      category,
+      question,
+      narrative,
+      aspects,
+      passages,
+      profileSize,
+      retriever,
+    }
+    return output('contexts', record.key, asked)
   },
 } as const
 

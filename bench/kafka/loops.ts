@@ -75,9 +75,9 @@ export async function measureLoops(
   })
 }
 
-/** As a stage writes them: in transactions, each with its origin. */
-async function fill(log: Log, { from, bytes, records, make }: Load): Promise<void> {
-  const step = Math.max(1, Math.floor((8 << 20) / bytes))
+/** As a stage with the same credits writes them: each with its origin, in transactions of half of what is in flight. */
+async function fill(log: Log, { from, records, inFlight, make }: Load): Promise<void> {
+  const step = Math.max(1, inFlight >> 1)
   for (let i = 0; i < records; i += step) {
     const indices = Array.from({ length: Math.min(step, records - i) }, (_, j) => i + j)
     const outputs: Output[] = indices.map(make)

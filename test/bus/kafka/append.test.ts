@@ -1,40 +1,17 @@
 /** Writing records outside of stages: all or none, and never past what another process wrote. */
 import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
-import { Kafka, type Transaction } from 'kafkajs'
+import type { Transaction } from 'kafkajs'
 import type { Log } from '../../../bus/port.ts'
 import type { GraspError } from '../../../errors/grasp-error.ts'
 import { findKafka } from '../../helpers/kafka-broker.ts'
 import { gather, letterOutput, questionOutput, questions } from '../samples.ts'
-import { testRun } from './harness.ts'
+import { testRun, withTransactions } from './harness.ts'
 
 const kafka = await findKafka()
 const skip = kafka.brokers ? false : kafka.skip
 const brokers = kafka.brokers ?? []
 if (kafka.brokers) after(() => kafka.release())
-
-/** Producers that are made while `work` runs do as `change` says. */
-async function withTransactions<T>(
-  change: (transaction: Transaction) => void,
-  work: () => Promise<T>,
-): Promise<T> {
-  const make = Kafka.prototype.producer
-  Kafka.prototype.producer = function (options) {
-    const producer = make.call(this, options)
-    const begin = producer.transaction
-    producer.transaction = async () => {
-      const transaction = await begin()
-      change(transaction)
-      return transaction
-    }
-    return producer
-  }
-  try {
-    return await work()
-  } finally {
-    Kafka.prototype.producer = make
-  }
-}
 
 describe('Kafka: append', { skip }, () => {
   let run: ReturnType<typeof testRun>
@@ -101,14 +78,21 @@ describe('Kafka: append', { skip }, () => {
       }
     }
     // More than one request takes.
-    const outputs = questions(1200)
-    await withTransactions(fail, () =>
-      assert.rejects(log.append(outputs), { code: 'LOG_UNAVAILABLE', message: /a cable was pulled/ }),
-    )
-    assert.equal(sent, 2)
-    assert.deepEqual(await ids(), [])
-    await log.append(outputs)
-    assert.equal((await ids()).length, 1200)
+    const outputs = Array.from({ length: 12 }, (_, i) => letterOutput(`${i}`, 20_000))
+    const small = testRun(brokers, { maxMessageBytes: 70_000 })
+    const tight = await small.open()
+    try {
+      await withTransactions(fail, () =>
+        assert.rejects(tight.append(outputs), { code: 'LOG_UNAVAILABLE', message: /a cable was pulled/ }),
+      )
+      assert.equal(sent, 2)
+      assert.deepEqual(await gather(tight.scan('deadletters')), [])
+      await tight.append(outputs)
+      assert.equal((await gather(tight.scan('deadletters'))).length, 12)
+    } finally {
+      await tight.close()
+      await small.remove()
+    }
   })
 
   it('and commits of several groups may write at once', async () => {
