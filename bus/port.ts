@@ -87,6 +87,8 @@ export interface ReadOptions {
    * delivered there again, and must not be committed here. Throwing makes the stream fail with that error.
    */
   readonly onLost?: (partitions: readonly number[]) => void
+  /** Told once, when `workers` counts this reader. */
+  readonly onJoined?: () => void
 }
 
 /** A note that changes with records. */

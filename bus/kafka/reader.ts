@@ -207,6 +207,7 @@ export class Reader<T extends Topic = Topic> {
       }
     }
     await this.#seat.take()
+    this.#options.onJoined?.()
   }
 
   async #loop(): Promise<void> {

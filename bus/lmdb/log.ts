@@ -255,6 +255,7 @@ class LmdbLog implements Log {
     const parts = { store: this.#store, codec: this.#codec, wakeUp: this.#wakeUp }
     // Before the positions are read. A log that is only looked at commits nothing, so nobody needs to know.
     const leave = this.#readOnly ? () => {} : this.#workers.enter(options.group)
+    options.onJoined?.()
     let reader: Reader<Topic>
     try {
       reader = new Reader(parts, topic, options, subscriber) as unknown as Reader<Topic>
