@@ -34,15 +34,22 @@ test('a stage is healthy while it is a member of its group', options, async () =
   const sick = await execute([`${root}docker/healthcheck.js`, 'filtering', ...settings])
   assert.equal(sick.code, 1)
 
-  stage = spawn(process.execPath, [grasp, 'run', 'filtering', ...settings], {
-    cwd: tiny.folder,
-    stdio: 'ignore',
-  })
+  stage = spawn(
+    process.execPath,
+    [grasp, 'run', '--json', 'filtering', ...settings, '--log-level', 'debug'],
+    {
+      cwd: tiny.folder,
+      stdio: 'ignore',
+    },
+  )
   let outcome = sick
   for (let attempt = 0; outcome.code !== 0 && attempt < 30 && stage.exitCode === null; attempt++) {
     outcome = await execute([`${root}docker/healthcheck.js`, 'filtering', ...settings])
   }
   assert.deepEqual(outcome, { code: 0, stderr: '' })
+  // What the stage was given is also found by its process, which is number 1 in a container.
+  const found = await execute([`${root}docker/healthcheck.js`, '--process', String(stage.pid)])
+  assert.deepEqual(found, { code: 0, stderr: '' })
   // Nobody works as another stage.
   const other = await execute([`${root}docker/healthcheck.js`, 'scoring', ...settings])
   assert.equal(other.code, 1)
@@ -52,6 +59,17 @@ test('a stage is healthy while it is a member of its group', options, async () =
   assert.deepEqual(trainer, { code: 0, stderr: '' })
   const none = await execute([`${root}docker/healthcheck.js`, 'baking', ...settings])
   assert.deepEqual(none, { code: 1, stderr: 'there is no stage baking\n' })
+})
+
+test('other commands than those of stages need no check', async () => {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', `${root}bin/grasp.js`, 'lag'])
+  await once(child, 'spawn')
+  try {
+    const check = await execute([`${root}docker/healthcheck.js`, '--process', String(child.pid)])
+    assert.deepEqual(check, { code: 0, stderr: '' })
+  } finally {
+    child.kill()
+  }
 })
 
 function execute(args: string[]): Promise<{ code: number | string | null; stderr: string }> {
