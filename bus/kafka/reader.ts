@@ -13,7 +13,7 @@ import { CreditLedger } from '../credits.ts'
 import type { Delivery, Position, ReadOptions } from '../port.ts'
 import { noSuchPosition } from './cluster-log.ts'
 import { deliver, prepare } from './delivery.ts'
-import { kafkaFault } from './faults.ts'
+import { goneRecords, kafkaFault, typeOf } from './faults.ts'
 import { fetchPartitions } from './fetch.ts'
 import { type Lane, sizeOf } from './lane.ts'
 import type { KafkaCodec } from './options.ts'
@@ -268,7 +268,9 @@ export class Reader<T extends Topic = Topic> {
       this.#seat.cluster,
       () => fetchPartitions(this.#seat.cluster, name, cursors, limits),
       { stopped: () => this.#leaving },
-    )
+    ).catch(async cause => {
+      throw (await this.#gone(cause)) ?? cause
+    })
     for (const [p, { records, next }] of fetched) {
       await prepare(codec, this.topic, records, () => log.meta.refresh())
       const lane = this.#lanes.get(p)
@@ -280,6 +282,18 @@ export class Reader<T extends Topic = Topic> {
         next,
       )
     }
+  }
+
+  /** Where records were removed that were to be read next. */
+  async #gone(cause: unknown): Promise<GraspError | undefined> {
+    if (typeOf(cause) !== 'OFFSET_OUT_OF_RANGE') return undefined
+    const beginnings = await this.#parts.log.beginnings(this.topic)
+    for (const [partition, { position: offset }] of this.#lanes) {
+      const beginning = beginnings.get(partition)!
+      if (offset < beginning)
+        return goneRecords(this.group, { topic: this.topic, partition, offset }, beginning)
+    }
+    return undefined
   }
 
   #moved(): void {

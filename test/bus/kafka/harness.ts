@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { Kafka, logLevel } from 'kafkajs'
+import { Kafka, logLevel, type Transaction } from 'kafkajs'
+import { Client } from '../../../bus/kafka/client.ts'
 import { openKafkaLog } from '../../../bus/kafka/log.ts'
 import { Names } from '../../../bus/kafka/names.ts'
 import type { KafkaLogOptions } from '../../../bus/kafka/options.ts'
@@ -65,5 +66,59 @@ export function makeKafkaHarness(brokers: readonly string[]): MakeHarness {
         appendRaw(brokers, run.names.topic(topic), partitions[topic] ?? 1, key, payload),
       remove: run.remove,
     }
+  }
+}
+
+/** Removes the records before an offset, as retention does. */
+export async function removeRecords(
+  brokers: readonly string[],
+  topic: string,
+  before: number,
+): Promise<void> {
+  await withAdmin(brokers, async admin => {
+    // It also makes kafkajs know the topic.
+    await admin.fetchTopicOffsets(topic)
+    await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: String(before) }] })
+  })
+}
+
+/** Puts all members out of a group, as the brokers do with those that were not heard of for too long. */
+export async function expel(brokers: readonly string[], groupId: string): Promise<void> {
+  const members = await withAdmin(brokers, async admin => {
+    const { groups } = await admin.describeGroups([groupId])
+    return groups.flatMap(group => group.members.map(({ memberId }) => memberId))
+  })
+  const cluster = new Client({ brokers, run: 'expel' }).cluster()
+  await cluster.connect()
+  try {
+    const coordinator = await cluster.findGroupCoordinator({ groupId })
+    for (const memberId of members) await coordinator.leaveGroup({ groupId, memberId })
+  } finally {
+    await cluster.disconnect()
+  }
+}
+
+/** Transactions that begin while `work` runs do as `change` says. */
+export async function withTransactions<T>(
+  change: (transaction: Transaction) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  const make = Kafka.prototype.producer
+  let changing = true
+  Kafka.prototype.producer = function (options) {
+    const producer = make.call(this, options)
+    const begin = producer.transaction
+    producer.transaction = async () => {
+      const transaction = await begin()
+      if (changing) change(transaction)
+      return transaction
+    }
+    return producer
+  }
+  try {
+    return await work()
+  } finally {
+    changing = false
+    Kafka.prototype.producer = make
   }
 }
