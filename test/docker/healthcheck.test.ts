@@ -39,14 +39,18 @@ test('a stage is healthy while it is a member of its group', options, async () =
     [grasp, 'run', '--json', 'filtering', ...settings, '--log-level', 'debug'],
     {
       cwd: tiny.folder,
-      stdio: 'ignore',
+      stdio: ['ignore', 'ignore', 'pipe'],
     },
   )
+  let said = ''
+  stage.stderr!.on('data', text => {
+    said += text
+  })
   let outcome = sick
   for (let attempt = 0; outcome.code !== 0 && attempt < 30 && stage.exitCode === null; attempt++) {
     outcome = await execute([`${root}docker/healthcheck.js`, 'filtering', ...settings])
   }
-  assert.deepEqual(outcome, { code: 0, stderr: '' })
+  assert.deepEqual(outcome, { code: 0, stderr: '' }, `${outcome.stderr}\nthe stage said: ${said}`)
   // What the stage was given is also found by its process, which is number 1 in a container.
   const found = await execute([`${root}docker/healthcheck.js`, '--process', String(stage.pid)])
   assert.deepEqual(found, { code: 0, stderr: '' })
