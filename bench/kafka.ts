@@ -1,11 +1,13 @@
 /**
  * The log on Kafka, measured. Progress goes to standard error, the result to standard output.
  *
- *     node --import tsx bench/kafka.ts [--only loops|backpressure] [--load NAME] [--rounds N] [--records N] [--json]
+ *     node --import tsx bench/kafka.ts [--only loops|backpressure] [--load NAME] [--rounds N] [--records N]
+ *         [--seconds N] [--json]
  *
  * loops         a stage's loop against kafkajs alone on the same topics, in turn: with transactions, which is what
  *               the stage does, and without; processor time is that of this process
- * backpressure  a stage ten times slower than what feeds it, over `--records` records of 1 MiB
+ * backpressure  a stage ten times slower than what feeds it, over `--records` records of 1 MiB, for at most
+ *               `--seconds`: the slower the machine, the longer it takes
  *
  * KAFKA_BROKERS names the brokers; without it one is looked for as the tests do. The topics are removed at the end.
  */
@@ -24,6 +26,7 @@ const { values: flags } = parseArgs({
     load: { type: 'string', default: '' },
     rounds: { type: 'string', default: '5' },
     records: { type: 'string', default: '2000' },
+    seconds: { type: 'string', default: '240' },
     json: { type: 'boolean', default: false },
   },
 })
@@ -44,7 +47,11 @@ try {
     }
   }
   if (flags.only !== 'loops') {
-    backpressure = await measureBackpressure(found.brokers, Number(flags.records), say)
+    backpressure = await measureBackpressure(
+      found.brokers,
+      { records: Number(flags.records), seconds: Number(flags.seconds) },
+      say,
+    )
   }
 } finally {
   await found.release()
@@ -79,9 +86,9 @@ function printLoops(): void {
 }
 
 function printBackpressure(result: BackpressureResult): void {
-  const { records, fedPerSecond, donePerSecond, credits, mostInFlight, mostBehind } = result
+  const { records, wanted, fedPerSecond, donePerSecond, credits, mostInFlight, mostBehind } = result
   const megabytes = (bytes: number) => (bytes / 2 ** 20).toFixed(1)
-  console.log(`backpressure, ${records} records of 1 MiB`)
+  console.log(`backpressure, ${records} of ${wanted} records of 1 MiB`)
   console.log(
     `  fed ${fedPerSecond.toFixed(0)} a second, done ${donePerSecond.toFixed(1)} a second: ` +
       `${(fedPerSecond / donePerSecond).toFixed(1)} times slower, at most ${mostBehind} records behind`,

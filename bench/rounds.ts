@@ -17,15 +17,24 @@ export function startClock(): () => Sample {
   }
 }
 
+export interface Rounds {
+  readonly most: number
+  /** No further round begins after so many seconds, once there are `least`. */
+  readonly seconds: number
+  readonly least: number
+}
+
 /** The samples of each contender, one a round; a round before them warms up and is not counted. */
 export async function alternate<N extends string>(
   contenders: Readonly<Record<N, () => Promise<Sample>>>,
-  rounds: number,
+  { most, seconds, least }: Rounds,
   told: (round: number, name: N, sample: Sample) => void = () => {},
 ): Promise<Record<N, Sample[]>> {
   const names = Object.keys(contenders) as N[]
   const samples = Object.fromEntries(names.map(name => [name, [] as Sample[]])) as Record<N, Sample[]>
-  for (let round = 0; round <= rounds; round++) {
+  const start = performance.now()
+  for (let round = 0; round <= most; round++) {
+    if (round > least && performance.now() - start > 1000 * seconds) break
     for (let i = 0; i < names.length; i++) {
       const name = names[(round + i) % names.length]!
       const sample = await contenders[name]()

@@ -25,6 +25,8 @@ const PARTS = 4
 
 export interface BackpressureResult {
   readonly records: number
+  /** How many there were to be, in the time that there was. */
+  readonly wanted: number
   readonly fedPerSecond: number
   readonly donePerSecond: number
   readonly credits: { readonly records: number; readonly bytes: number }
@@ -38,16 +40,23 @@ export interface BackpressureResult {
   readonly growth: number
 }
 
+/** Ends after so many seconds, however much is done by then. */
+export interface Extent {
+  readonly records: number
+  readonly seconds: number
+}
+
 export async function measureBackpressure(
   brokers: readonly string[],
-  records: number,
+  extent: Extent,
   say: (line: string) => void,
 ): Promise<BackpressureResult> {
+  const { records } = extent
   await checkDisk(records)
   return withRun(brokers, ['slices'], async run => {
     const feeder = await startFeeder({ brokers, run: run.run, records, bytes: BYTES })
     try {
-      return await slowStage(run, records, feeder, say)
+      return await slowStage(run, extent, feeder, say)
     } finally {
       feeder.stop()
     }
@@ -96,7 +105,7 @@ async function startFeeder(work: FeederWork): Promise<Feeder> {
 
 async function slowStage(
   { log }: BenchRun,
-  records: number,
+  { records, seconds: limit }: Extent,
   feeder: Feeder,
   say: (line: string) => void,
 ): Promise<BackpressureResult> {
@@ -149,7 +158,7 @@ async function slowStage(
                 `${inFlight.records} in flight, ${megabytes} MiB resident`,
             )
           }
-          if (done < records) return
+          if (done < records && performance.now() - start < 1000 * limit) return
           subscription.unsubscribe()
           resolve()
         },
@@ -168,6 +177,7 @@ async function slowStage(
   })
   return {
     records: done,
+    wanted: records,
     fedPerSecond: (1000 * written) / milliseconds,
     donePerSecond: done / seconds,
     credits: CREDITS,
