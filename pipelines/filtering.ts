@@ -11,11 +11,11 @@ import { runStage } from './stage.ts'
 export function filtering(context: StageContext): Observable<unknown> {
   const { log, config, progress } = context
   const { epochs, batch } = config.training
-  const filtered$ = defer(async () => ({
-    firstBatch: await nextBatch(log),
-    seen: await countRecords(log, 'validations', 'filtering'),
-    kept: await countKept(log),
-  })).pipe(
+  const filtered$ = defer(async () => {
+    const seen = await countRecords(log, 'validations', 'filtering')
+    // What is seen again is not counted before.
+    return { firstBatch: await nextBatch(log), seen, kept: Math.min(seen, await countKept(log)) }
+  }).pipe(
     switchMap(({ firstBatch, ...counts }) =>
       runStage(context, 'filtering', 'validations', {
         work: flow => flow.records$.pipe(filter({ batch, firstBatch, release: flow.release })),

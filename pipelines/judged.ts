@@ -34,9 +34,9 @@ export async function countRecords(log: Log, topic: Topic, group?: string): Prom
   return count
 }
 
-/** Instances that were kept, further epochs not counted. */
+/** Questions that were kept: further epochs, and what a stage that was set back wrote again, are not counted. */
 export async function countKept(log: Log): Promise<number> {
-  let kept = 0
-  for await (const { value } of log.scan('instances')) if (value?.epoch === 0) kept += 1
-  return kept
+  const kept = new Set<string>()
+  for await (const { value } of log.scan('instances')) if (value) kept.add(value.context.id)
+  return kept.size
 }

@@ -9,7 +9,6 @@ import type { Topic } from '../schemas/types.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
 import type { JudgedContext, ModelContext, StageContext } from './context.ts'
-import { evaluationTurn } from './evaluation-turn.ts'
 import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
@@ -24,6 +23,7 @@ import { scoring } from './scoring.ts'
 import { summarise } from './summary.ts'
 import type { StageName } from './topology.ts'
 import { restoreTrainer, training } from './training.ts'
+import { takeTurn } from './turn.ts'
 import { validation } from './validation.ts'
 
 /** How often the end of another stage is looked for, milliseconds. */
@@ -57,16 +57,26 @@ async function work(stage: StageName, resources: Resources, signal: AbortSignal)
     case 'validation':
       return finished(validation(await resources.judged()))
     case 'filtering':
-      return finished(filtering(resources.stage))
+      return alone(resources, stage, () => finished(filtering(resources.stage)))
     case 'rollout':
       return finished(rolloutStage(withPolicies(await resources.model())))
     case 'scoring':
       return finished(scoring(withPolicies(await resources.model())))
     case 'training':
-      return train(await resources.judged())
+      return alone(resources, stage, async () => train(await resources.judged()))
     case 'evaluation':
-      return evaluate(await resources.judged())
+      return alone(resources, stage, async () => evaluate(await resources.judged()))
   }
+}
+
+/** Does the work when no other process does it; nothing where the process is to stop before. */
+async function alone(
+  { stage: context }: Resources,
+  stage: 'filtering' | 'training' | 'evaluation',
+  work: () => Promise<unknown>,
+): Promise<unknown> {
+  using _turn = await takeTurn(context, stage)
+  return context.stopped() ? undefined : await work()
 }
 
 async function finished(stage$: Observable<unknown>): Promise<void> {
@@ -99,8 +109,6 @@ async function evaluate(context: JudgedContext): Promise<unknown> {
   const began = performance.now()
   const { log, config, engine } = context
   await sealed(context, 'contexts')
-  if (context.stopped()) return undefined
-  using _turn = await evaluationTurn(context)
   if (!context.stopped()) await measure(context, 0, 'student')
   await sealed(context, 'policies')
   if (context.stopped()) return undefined

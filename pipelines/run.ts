@@ -18,6 +18,7 @@ import { rolloutStage } from './rollout.ts'
 import { scoring } from './scoring.ts'
 import { summarise } from './summary.ts'
 import { restoreTrainer, type Training, training } from './training.ts'
+import { takeTurn } from './turn.ts'
 import { validation } from './validation.ts'
 
 type WholeContext = RetrievalContext & JudgedContext & PolicyContext
@@ -32,6 +33,8 @@ export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunR
   makeNamedFolder('output.path', config.output.path)
   progress({ kind: 'phase', name: 'opening' })
   await using resources = await Resources.open(config, hooks)
+  using _filtering = await takeTurn(resources.stage, 'filtering')
+  using _training = await takeTurn(resources.stage, 'training')
   const parts = { ...(await resources.retrieval()), ...(await resources.judged()) }
   const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
   const restored = await restoreTrainer(parts, checkpoints)

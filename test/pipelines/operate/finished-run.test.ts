@@ -42,7 +42,7 @@ test('a replayed record and a stage that was set back are trained on by one furt
     // Of four validations again and one that is new, in batches of four.
     const { updates, instances } = await runToEnd(tiny, '.')
     assert.equal(updates, 3)
-    assert.equal(instances.kept, 9)
+    assert.equal(instances.kept, 5, 'those that were filtered again are the same questions')
     const { stages } = JSON.parse((await run('lag', '--json')).stdout)
     for (const { stage, group, lag, state } of stages)
       if (group !== null) assert.deepEqual([stage, lag, state], [stage, 0, 'complete'])
