@@ -131,11 +131,14 @@ async function slowStage(
   })
 
   const start = performance.now()
-  let free = start
+  let begun = 0
   const slow = concatMap(async (record: LogRecord<'slices'>) => {
     const { milliseconds, written } = feeder.report
-    free = Math.max(free, performance.now()) + (SLOWER * milliseconds) / written
-    await new Promise(resolve => setTimeout(resolve, free - performance.now()))
+    const pause = (SLOWER * milliseconds) / written
+    const now = performance.now()
+    // Of its own, and all of them together: the feeder may have become slower since.
+    const until = Math.max(now + pause, start + ++begun * pause)
+    await new Promise(resolve => setTimeout(resolve, until - now))
     return { consumed: [record], outputs: [] }
   })
 
