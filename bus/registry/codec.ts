@@ -8,7 +8,7 @@ import { type AvroNode, loadSchemas } from '../../schemas/load.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { type Codec, createCodec, MARKER_0, undecodable } from '../codec.ts'
 import { createFramedCodec, type Framing } from '../framed-codec.ts'
-import type { Registry } from './registry.ts'
+import { LARGEST_ID, type Registry } from './registry.ts'
 
 const MAGIC = 0
 const HEADER = 5
@@ -22,7 +22,8 @@ export interface RegistryCodec extends Codec {
 
   /**
    * Fetches the schema of this record where it is not at hand. What is wrong with the record itself is left to
-   * `decode` to say. Errors: LOG_UNAVAILABLE.
+   * `decode` to say. Errors: LOG_UNAVAILABLE; LOG_MISMATCH where the registry has no schema of this topic at all, so
+   * that every record would be condemned for the registry's fault.
    */
   prepareToDecode(topic: Topic, payload: Uint8Array): Promise<void>
 
@@ -71,10 +72,12 @@ export function createRegistryCodec(options: RegistryCodecOptions): RegistryCode
   const single = createCodec(undefined, schemas)
   const codecOf = (payload: Uint8Array) => (payload[0] === MARKER_0 ? single : wire)
 
+  const subjectOf = (topic: Topic) => `${topicName(topic)}-value`
+
   const register = async (topic: Topic): Promise<void> => {
     const schema = wire.schemas.get(topic)
     if (!schema) throw new GraspError('RECORD_INVALID', `there is no topic ${topic}`)
-    const id = await registry.register(`${topicName(topic)}-value`, schema.json)
+    const id = await registry.register(subjectOf(topic), schema.json)
     const header = new Uint8Array(HEADER)
     header[0] = MAGIC
     new DataView(header.buffer).setUint32(1, id)
@@ -82,11 +85,20 @@ export function createRegistryCodec(options: RegistryCodecOptions): RegistryCode
     fetched.set(id, schema.json)
   }
 
-  const fetchSchema = async (id: number): Promise<void> => {
+  const fetchSchema = async (topic: Topic, id: number): Promise<void> => {
     const json = await registry.schema(id)
-    if (json === undefined) unknown.set(id, Date.now())
-    else fetched.set(id, json)
+    if (json !== undefined) fetched.set(id, json)
+    else if (await registry.hasSubject(subjectOf(topic))) unknown.set(id, Date.now())
+    else throw strangeRegistry(topic, id)
   }
+
+  const strangeRegistry = (topic: Topic, id: number) =>
+    new GraspError(
+      'LOG_MISMATCH',
+      `the schema registry at ${registry.url} knows neither schema id ${id}, with which a record of ${topic} was ` +
+        `written, nor the subject ${subjectOf(topic)}: it is not the registry of this log, or has lost its schemas; ` +
+        'bring them back, or correct log.registry.url',
+    )
 
   return {
     schemas: wire.schemas,
@@ -99,12 +111,13 @@ export function createRegistryCodec(options: RegistryCodecOptions): RegistryCode
       await Promise.all(missing.map(topic => once(registering, topic, () => register(topic))))
     },
 
-    prepareToDecode(_topic, payload) {
+    prepareToDecode(topic, payload) {
       const id = schemaId(payload)
-      if (id === undefined || fetched.has(id)) return READY
+      // No registry has such an id, and not every one says so when it is asked.
+      if (id === undefined || id > LARGEST_ID || fetched.has(id)) return READY
       const asked = unknown.get(id)
       if (asked !== undefined && Date.now() - asked < UNKNOWN_MS) return READY
-      return once(fetching, id, () => fetchSchema(id))
+      return once(fetching, id, () => fetchSchema(topic, id))
     },
 
     close: () => registry.close(),

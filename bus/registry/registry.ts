@@ -23,7 +23,7 @@ export interface RegistryOptions {
 
 const TYPE = 'application/vnd.schemaregistry.v1+json'
 /** Registries and the serialisers of others hold ids as signed numbers of 32 bits. */
-const LARGEST_ID = 2 ** 31 - 1
+export const LARGEST_ID = 2 ** 31 - 1
 const FIRST_PAUSE = 200
 const LONGEST_PAUSE = 3000
 
@@ -79,13 +79,18 @@ export class Registry {
 
   /** The schema with this id, as JSON; undefined where the registry knows none. Errors: LOG_UNAVAILABLE. */
   async schema(id: number): Promise<string | undefined> {
-    // Not every registry says that it does not know what it cannot have.
-    if (id > LARGEST_ID) return undefined
     const answer = await this.#ask('GET', `/schemas/ids/${id}`)
     if (isAbsent(answer)) return undefined
     const schema = (answer.body as { schema?: unknown } | undefined)?.schema
     if (answer.status !== 200 || typeof schema !== 'string') throw this.#unexpected(answer)
     return schema
+  }
+
+  /** Whether any schema was registered under this subject. Errors: LOG_UNAVAILABLE. */
+  async hasSubject(subject: string): Promise<boolean> {
+    const answer = await this.#ask('GET', `/subjects/${encodeURIComponent(subject)}/versions`)
+    if (answer.status !== 200 && !isAbsent(answer)) throw this.#unexpected(answer)
+    return answer.status === 200
   }
 
   /** Errors: LOG_UNAVAILABLE where the registry cannot be used. */

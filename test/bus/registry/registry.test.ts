@@ -120,12 +120,27 @@ describe('a schema registry', { skip }, () => {
   test('an id that the registry does not know condemns the record', async () => {
     const { topicName } = names()
     const codec = createRegistryCodec({ registry: registry(), topicName })
+    await codec.prepareToEncode(['questions'])
     const bytes = Uint8Array.of(0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3)
     await codec.prepareToDecode('questions', bytes)
     assert.throws(() => codec.decode('questions', bytes), {
       code: 'SCHEMA_UNKNOWN',
       message: /schema id 2147483647, which the schema registry at .* does not know/,
     })
+  })
+
+  test('a registry that has lost its schemas, or is another one, condemns nothing', async () => {
+    const { topicName, subject } = names()
+    const codec = createRegistryCodec({ registry: registry(), topicName })
+    const bytes = Uint8Array.of(0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3)
+    const told = {
+      code: 'LOG_MISMATCH',
+      message: new RegExp(`knows neither .*2147483647.* nor .*${subject('questions')}`),
+    }
+    await assert.rejects(codec.prepareToDecode('questions', bytes), told)
+    // It is asked again, since they may be back.
+    await codec.prepareToEncode(['questions'])
+    await codec.prepareToDecode('questions', bytes)
   })
 
   test('the schema of another topic does not resolve', async () => {
