@@ -33,9 +33,8 @@ export interface Framing {
   schema(topic: string, id: string, present: PresentSchema): string
 }
 
-/** Larger scratch buffers are not kept. */
-const SCRATCH_LIMIT = 16 << 20
-const SCRATCH_START = 64 << 10
+/** Larger records are written to where they are to be at once: measured first, which copies nothing. */
+const SCRATCH = 256 << 10
 
 type Decode = (payload: Buffer) => unknown
 
@@ -51,7 +50,7 @@ interface Entry {
 export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string, AvroNode>): Codec {
   const { headerSize } = framing
   const entries = new Map([...schemas].map(([topic, schema]) => [topic, entryOf(schema, headerSize)]))
-  let scratch = Buffer.allocUnsafeSlow(SCRATCH_START)
+  const scratch = Buffer.allocUnsafeSlow(SCRATCH)
 
   const entry = (topic: string): Entry => {
     const found = entries.get(topic)
@@ -59,13 +58,18 @@ export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string,
     return found
   }
 
-  /** Encodes behind the header into the scratch buffer, growing it as needed; gives the end. */
-  const write = (type: Type, value: unknown): number => {
-    for (;;) {
-      const end = type.encode(value, scratch, headerSize)
-      if (end >= 0) return end
-      scratch = Buffer.allocUnsafeSlow(scratch.length - end)
+  /** The body behind room for the header. */
+  const write = (type: Type, value: unknown, allocate: (size: number) => Uint8Array): Uint8Array => {
+    const end = type.encode(value, scratch, headerSize)
+    if (end >= 0) {
+      const bytes = allocate(end)
+      bytes.set(scratch.subarray(0, end))
+      return bytes
     }
+    // By as much as it did not fit.
+    const bytes = allocate(scratch.length - end)
+    type.encode(value, asBuffer(bytes), headerSize)
+    return bytes
   }
 
   const isCurrent = (topic: string, { present }: Entry, payload: Uint8Array): boolean => {
@@ -97,28 +101,21 @@ export function createFramedCodec(framing: Framing, schemas: ReadonlyMap<string,
           `the schema of ${topic} has to be registered before it is used`,
         )
       }
-      let end: number
       try {
-        end = write(type, value)
+        const bytes = write(type, value, allocate)
+        bytes.set(header)
+        return bytes
       } catch (cause) {
         throw invalidRecord(topic, type, value, cause)
       }
-      scratch.set(header)
-      const bytes = allocate(end)
-      bytes.set(scratch.subarray(0, end))
-      if (scratch.length > SCRATCH_LIMIT) scratch = Buffer.allocUnsafeSlow(SCRATCH_START)
-      return bytes
     },
 
     isCurrent: (topic, payload) => isCurrent(topic, entry(topic), payload),
 
     decode(topic, payload) {
       const decode = decoder(topic, entry(topic), payload)
-      const bytes = Buffer.isBuffer(payload)
-        ? payload
-        : Buffer.from(payload.buffer, payload.byteOffset, payload.length)
       try {
-        return decode(bytes) as Records[typeof topic]
+        return decode(asBuffer(payload)) as Records[typeof topic]
       } catch (cause) {
         throw new GraspError('RECORD_UNDECODABLE', `damaged record of ${topic}: ${describeError(cause)}`, {
           cause,
@@ -132,6 +129,10 @@ function entryOf(schema: AvroNode, headerSize: number): Entry {
   const type = avroType(schema)
   const present = { fingerprint: fingerprintText(fingerprint(schema)), json: JSON.stringify(schema) }
   return { type, present, decode: bodyDecoder(type, headerSize), decoders: new Map() }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
 function startsWith(payload: Uint8Array, header: Uint8Array): boolean {
