@@ -7,10 +7,13 @@
  *   objects   the same records by the package's own encoder (msgpack): what one would write without a log
  *   bytes     records that are encoded already: the floor
  *
+ * Beside wall time it gives processor time, of all threads, which says more on a busy machine. Progress goes to
+ * standard error.
+ *
  *     node --import tsx bench/log.ts [--json] [--rounds N] [--load NAME]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { open } from 'lmdb'
@@ -19,6 +22,7 @@ import { createCodec } from '../bus/codec.ts'
 import { openFlow } from '../bus/flow.ts'
 import { openLmdbLog } from '../bus/lmdb/log.ts'
 import { type LogRecord, type Output, output } from '../bus/port.ts'
+import { median, type Sample, speedRatio, startClock } from './rounds.ts'
 
 interface Load {
   readonly name: string
@@ -51,7 +55,7 @@ const CONTENDERS = ['log', 'objects', 'bytes'] as const
 const WORKS = ['append', 'read', 'read → commit'] as const
 type Name = (typeof CONTENDERS)[number]
 type Work = (typeof WORKS)[number]
-type Times = Record<Name, Record<Work, number>>
+type Samples = Record<Name, Record<Work, Sample>>
 
 async function openLog(path: string, { batch, bytes }: Load): Promise<Contender> {
   const log = await openLmdbLog({ path, run: 'bench' })
@@ -114,10 +118,10 @@ async function openBare<T>(
   }
 }
 
-async function seconds(work: () => Promise<unknown>): Promise<number> {
-  const start = performance.now()
+async function measured(work: () => Promise<unknown>): Promise<Sample> {
+  const clock = startClock()
   await work()
-  return (performance.now() - start) / 1000
+  return clock()
 }
 
 function outputsOf({ bytes, records }: Load): Output[] {
@@ -129,7 +133,7 @@ function outputsOf({ bytes, records }: Load): Output[] {
 }
 
 /** Everything anew, the contenders in turn at every step, so that a slow moment of the machine hits all. */
-async function round(load: Load, outputs: readonly Output[]): Promise<Times> {
+async function round(load: Load, outputs: readonly Output[]): Promise<Samples> {
   const path = mkdtempSync(join(tmpdir(), 'grasp-bench-'))
   const codec = createCodec()
   const contenders: Record<Name, Contender> = {
@@ -139,34 +143,42 @@ async function round(load: Load, outputs: readonly Output[]): Promise<Times> {
       codec.encode(topic, value),
     ),
   }
-  const zero = () => ({ append: 0, read: 0, 'read → commit': 0 })
-  const times: Times = { log: zero(), objects: zero(), bytes: zero() }
+  const taken = (): Record<Work, Sample[]> => ({ append: [], read: [], 'read → commit': [] })
+  const parts: Record<Name, Record<Work, Sample[]>> = { log: taken(), objects: taken(), bytes: taken() }
   try {
     for (let i = 0; i < outputs.length; i += load.batch) {
       const batch = outputs.slice(i, i + load.batch)
-      for (const name of CONTENDERS) times[name].append += await seconds(() => contenders[name].append(batch))
+      for (const name of CONTENDERS)
+        parts[name].append.push(await measured(() => contenders[name].append(batch)))
     }
-    const reads: Record<Name, number[]> = { log: [], objects: [], bytes: [] }
     for (let i = 0; i < READS; i++) {
       for (const name of CONTENDERS) {
-        const time = await seconds(async () => {
+        const read = async () => {
           const count = await contenders[name].read()
           if (count !== outputs.length) throw new Error(`${name} read ${count} of ${outputs.length} records`)
-        })
-        reads[name].push(time)
+        }
+        parts[name].read.push(await measured(read))
       }
     }
-    for (const name of CONTENDERS) times[name].read = median(reads[name])
-    for (const name of CONTENDERS) times[name]['read → commit'] = await seconds(() => contenders[name].loop())
+    for (const name of CONTENDERS)
+      parts[name]['read → commit'].push(await measured(() => contenders[name].loop()))
   } finally {
     for (const name of CONTENDERS) await contenders[name].close()
     rmSync(path, { recursive: true })
   }
-  return times
+  const samplesOf = (name: Name): Record<Work, Sample> => ({
+    append: combined(parts[name].append, values => values.reduce((sum, value) => sum + value, 0)),
+    read: combined(parts[name].read, median),
+    'read → commit': parts[name]['read → commit'][0]!,
+  })
+  return { log: samplesOf('log'), objects: samplesOf('objects'), bytes: samplesOf('bytes') }
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!
+function combined(samples: readonly Sample[], how: (values: readonly number[]) => number): Sample {
+  return {
+    seconds: how(samples.map(({ seconds }) => seconds)),
+    processorSeconds: how(samples.map(({ processorSeconds }) => processorSeconds)),
+  }
 }
 
 interface Row {
@@ -174,27 +186,34 @@ interface Row {
   readonly work: Work
   readonly recordsPerSecond: number
   readonly megabytesPerSecond: number
-  /** Speed of the log over that of the peer. */
-  readonly ratioToObjects: number
-  readonly ratioToBytes: number
+  /** Speed of the log over that of the peer: median over the rounds. */
+  readonly ratio: Record<'objects' | 'bytes', number>
+  readonly processorRatio: Record<'objects' | 'bytes', number>
 }
 
 async function measure(load: Load, rounds: number): Promise<Row[]> {
   const outputs = outputsOf(load)
-  const times: Times[] = []
-  for (let i = 0; i <= rounds; i++) times.push(await round(load, outputs))
+  const samples: Samples[] = []
+  for (let i = 0; i <= rounds; i++) {
+    process.stderr.write(`${load.name}: ${i === 0 ? 'warming up' : `round ${i} of ${rounds}`}\n`)
+    samples.push(await round(load, outputs))
+  }
   // The first one warms up.
-  times.shift()
+  samples.shift()
   return WORKS.map(work => {
-    const recordsPerSecond = load.records / median(times.map(({ log }) => log[work]))
-    const ratio = (peer: 'objects' | 'bytes') => median(times.map(each => each[peer][work] / each.log[work]))
+    const of = (name: Name) => samples.map(each => each[name][work])
+    const recordsPerSecond = load.records / median(of('log').map(({ seconds }) => seconds))
+    const ratios = (kind: keyof Sample) => ({
+      objects: speedRatio(of('log'), of('objects'), kind),
+      bytes: speedRatio(of('log'), of('bytes'), kind),
+    })
     return {
       record: load.name,
       work,
       recordsPerSecond,
       megabytesPerSecond: (recordsPerSecond * load.bytes) / 1e6,
-      ratioToObjects: ratio('objects'),
-      ratioToBytes: ratio('bytes'),
+      ratio: ratios('seconds'),
+      processorRatio: ratios('processorSeconds'),
     }
   })
 }
@@ -210,12 +229,15 @@ const rows: Row[] = []
 for (const load of LOADS) {
   if (load.name.startsWith(flags.load)) rows.push(...(await measure(load, Number(flags.rounds))))
 }
-if (flags.json) console.log(JSON.stringify(rows))
+const machine = { cores: availableParallelism(), load: loadavg().map(each => Number(each.toFixed(1))) }
+if (flags.json) console.log(JSON.stringify({ machine, rows }))
 else {
-  console.log('record  work             rec/s     MB/s  of bare LMDB: objects  bytes')
-  for (const { record, work, recordsPerSecond, megabytesPerSecond, ratioToObjects, ratioToBytes } of rows) {
+  console.log(`${machine.cores} cores, load ${machine.load.join(', ')}`)
+  console.log('record  work             rec/s     MB/s  of bare LMDB: objects    cpu   bytes    cpu')
+  for (const { record, work, recordsPerSecond, megabytesPerSecond, ratio, processorRatio } of rows) {
     const speed = `${recordsPerSecond.toFixed(0).padStart(8)} ${megabytesPerSecond.toFixed(0).padStart(8)}`
-    const ratios = `${ratioToObjects.toFixed(2).padStart(22)} ${ratioToBytes.toFixed(2).padStart(6)}`
-    console.log(`${record.padEnd(6)}  ${work.padEnd(13)} ${speed} ${ratios}`)
+    const ratios = [ratio.objects, processorRatio.objects, ratio.bytes, processorRatio.bytes]
+    const cells = ratios.map((each, i) => each.toFixed(2).padStart(i === 0 ? 22 : 7))
+    console.log(`${record.padEnd(6)}  ${work.padEnd(13)} ${speed} ${cells.join('')}`)
   }
 }
