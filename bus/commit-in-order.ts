@@ -1,4 +1,4 @@
-import { Observable, type OperatorFunction } from 'rxjs'
+import { Observable, type OperatorFunction, Subscription } from 'rxjs'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Topic } from '../schemas/types.ts'
 import type { Finished, InFlight, Ready } from './in-flight.ts'
@@ -102,19 +102,24 @@ export function commitInOrder(options: CommitInOrderOptions): OperatorFunction<F
         end = how
         nudge()
       }
-      return source.subscribe({
-        next: finished => {
+      const working = new Subscription()
+      const observer = {
+        next: (finished: Finished) => {
           try {
             inFlight.finish(finished)
           } catch (error) {
-            subscriber.error(error)
+            // Not before the commit under way is settled: whoever subscribes again goes on from there.
+            finish({ error })
+            working.unsubscribe()
             return
           }
           nudge()
         },
-        error: error => finish({ error }),
+        error: (error: unknown) => finish({ error }),
         complete: () => finish({}),
-      })
+      }
+      working.add(source.subscribe(observer))
+      return working
     })
 }
 

@@ -5,6 +5,7 @@
  *     flow.records$.pipe(retrieve(options), flow.commit({ seal: ['contexts'] })).subscribe(…)
  */
 import { filter, type Observable, type OperatorFunction, Subject, tap } from 'rxjs'
+import { GraspError } from '../errors/grasp-error.ts'
 import type { Topic } from '../schemas/types.ts'
 import { type Committed, commitInOrder } from './commit-in-order.ts'
 import { deadLetter } from './dead-letter.ts'
@@ -44,7 +45,8 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
   let nudge = () => {}
 
   const onLost = (partitions: readonly number[]) => {
-    if (tracking) inFlight.abandon(partitions)
+    if (!tracking) throw lostWhole(topic, group, partitions)
+    inFlight.abandon(partitions)
   }
   const deliveries$ = log.read(topic, { ...options, released$, onLost }).pipe(
     tap({
@@ -77,4 +79,14 @@ export function openFlow<T extends Topic>(log: Log, topic: T, options: FlowOptio
       return commitInOrder({ log, group, stage, inFlight, exhausted: () => exhausted, seal, connect })
     },
   }
+}
+
+/** A stage that commits by itself cannot let go of a part of its work. */
+function lostWhole(topic: Topic, group: string, partitions: readonly number[]): GraspError {
+  const which = partitions.map(partition => `${topic}/${partition}`).join(', ')
+  return new GraspError(
+    'PARTITION_LOST',
+    `${which} went to another process that works as group ${group}, or to this one again after it was away for too ` +
+      'long; stop the other one, if there is one: the same command goes on',
+  )
 }

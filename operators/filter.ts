@@ -7,8 +7,8 @@ import type { Finished } from './stage.ts'
 export interface FilterOptions {
   /** Instances of one update. */
   readonly batch: number
-  /** The number of the first batch to form. */
-  readonly firstBatch: number
+  /** The number of the first batch to form; asked when the first record is there, so that all before it is too. */
+  readonly firstBatch: () => Promise<number>
   /** Gives back credits: rejected validations pile up uncommitted while a batch fills, but hold nothing. */
   readonly release: (places: readonly Place[]) => void
 }
@@ -21,10 +21,10 @@ export interface FilterOptions {
 export function filter(options: FilterOptions): OperatorFunction<LogRecord<'validations'>, Finished> {
   const { batch: size, release } = options
   return source => {
-    let number = options.firstBatch
+    let number: number | undefined
     let filling: LogRecord<'validations'>[] = []
     const flush = (): Finished[] => {
-      if (filling.length === 0) return []
+      if (filling.length === 0 || number === undefined) return []
       const instances = filling.map(({ value: { context, score, tau } }) => ({
         context,
         score: score!,
@@ -37,7 +37,8 @@ export function filter(options: FilterOptions): OperatorFunction<LogRecord<'vali
       return [finished]
     }
     const batches$ = source.pipe(
-      concatMap((record): Finished[] => {
+      concatMap(async (record): Promise<Finished[]> => {
+        number ??= await options.firstBatch()
         if (!record.value.accepted || record.value.score === null) {
           release([record])
           return [{ consumed: [record], outputs: [] }]
@@ -45,6 +46,7 @@ export function filter(options: FilterOptions): OperatorFunction<LogRecord<'vali
         filling.push(record)
         return filling.length < size ? [] : flush()
       }),
+      concatMap(finished => finished),
     )
     return concat(
       batches$,

@@ -14,11 +14,12 @@ export function filtering(context: StageContext): Observable<unknown> {
   const filtered$ = defer(async () => {
     const seen = await countRecords(log, 'validations', 'filtering')
     // What is seen again is not counted before.
-    return { firstBatch: await nextBatch(log), seen, kept: Math.min(seen, await countKept(log)) }
+    return { seen, kept: Math.min(seen, await countKept(log)) }
   }).pipe(
-    switchMap(({ firstBatch, ...counts }) =>
+    switchMap(counts =>
       runStage(context, 'filtering', 'validations', {
-        work: flow => flow.records$.pipe(filter({ batch, firstBatch, release: flow.release })),
+        work: flow =>
+          flow.records$.pipe(filter({ batch, firstBatch: () => nextBatch(log), release: flow.release })),
         atLeast: batch,
         seals: epochs === 1 ? ['instances'] : [],
       }).pipe(

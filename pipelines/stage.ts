@@ -1,7 +1,17 @@
 /** A stage: what it reads, its operator, and the commit of what the operator finished. */
-import { type Observable, takeUntil, tap } from 'rxjs'
+import {
+  defer,
+  type MonoTypeOperatorFunction,
+  type Observable,
+  of,
+  retry,
+  takeUntil,
+  tap,
+  throwError,
+} from 'rxjs'
 import type { Committed } from '../bus/commit-in-order.ts'
 import { type Flow, openFlow } from '../bus/flow.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import type { Finished } from '../operators/stage.ts'
 import type { Topic } from '../schemas/types.ts'
 import type { StageContext } from './context.ts'
@@ -28,7 +38,10 @@ export function openStage<T extends Topic>(
 }
 
 export interface RunStageOptions<T extends Topic> extends StageOptions {
-  /** The stage's operator, over the records of its topic or over all that was delivered. */
+  /**
+   * The stage's operator, over the records of its topic or over all that was delivered. Asked again, for one with
+   * nothing in memory, each time that the stage starts again.
+   */
   readonly work: (flow: Flow<T>) => Observable<Finished>
   /** Topics that end when this stage has consumed all of a sealed input. */
   readonly seals: readonly Topic[]
@@ -36,7 +49,8 @@ export interface RunStageOptions<T extends Topic> extends StageOptions {
 
 /**
  * Runs a stage until its topic is sealed and consumed, or until the run is to stop: then what the operator is at
- * is abandoned, uncommitted, and done again by the next run.
+ * is abandoned, uncommitted, and done again by the next run. It starts again by itself when partitions went to
+ * another process in the middle of a batch.
  */
 export function runStage<T extends Topic>(
   context: StageContext,
@@ -44,10 +58,13 @@ export function runStage<T extends Topic>(
   topic: T,
   options: RunStageOptions<T>,
 ): Observable<Committed> {
-  const flow = openStage(context, stage, topic, options)
   const counts = { seen: 0, written: 0, deadletters: 0 }
-  return options.work(flow).pipe(
-    flow.commit({ seal: options.seals }),
+  const once$ = defer(() => {
+    const flow = openStage(context, stage, topic, options)
+    return options.work(flow).pipe(flow.commit({ seal: options.seals }))
+  })
+  return once$.pipe(
+    startingAgain(context, stage),
     takeUntil(context.stop$),
     tap(committed => {
       add(counts, committed)
@@ -55,6 +72,20 @@ export function runStage<T extends Topic>(
       context.logger.debug({ stage, ...counts }, 'committed')
     }),
   )
+}
+
+/**
+ * A batch over several partitions of which one went elsewhere can be neither committed nor finished elsewhere as it
+ * is. What it had of the other partitions is delivered again from the committed positions, as all that is in flight.
+ */
+function startingAgain<T>({ logger }: StageContext, stage: StageName): MonoTypeOperatorFunction<T> {
+  return retry({
+    delay: (error: unknown) => {
+      if (!(error instanceof GraspError) || error.code !== 'PARTITION_LOST') return throwError(() => error)
+      logger.info({ stage, reason: error.message }, 'starts again from the committed positions')
+      return of(undefined)
+    },
+  })
 }
 
 function add(counts: { seen: number; written: number; deadletters: number }, { finished }: Committed): void {

@@ -1,11 +1,10 @@
 /**
  * The log on Apache Kafka, shared by the processes of many machines.
  *
- * A commit is one transaction, under the transactional id of the lowest input partition that it covers. A stage
- * may finish a batch over several partitions at once, and splitting that would not be atomic; so the other
- * partitions are not fenced by ids but by time: a member commits only while it is surely in its group
- * (`Reader.hold`), settles its commits before it joins again, and the broker aborts a transaction long before a
- * silent member's partitions go to another one (`TIMEOUTS`).
+ * A commit is one transaction, under the transactional id of the lowest input partition that it covers. A stage may
+ * finish a batch over several partitions at once, and splitting that would not be atomic; so the other partitions
+ * are guarded by the group: it takes their offsets only of a member of its present generation (`requests.ts`), and
+ * who gets a partition next reads its position when no transaction is open that may still set it.
  */
 import type { Admin, Offsets } from 'kafkajs'
 import { Observable, type Subscriber, throwError } from 'rxjs'

@@ -59,9 +59,8 @@ export interface Timeouts {
 }
 
 /**
- * A member that was heard of at t keeps its partitions until t + session. A transaction begins at most
- * session / 4 after such a moment (`Membership.confirm`) and is aborted by its timeout, a third of the session:
- * so none ends after another member may have got the partitions, whatever the pauses of this process.
+ * A transaction that a dead member left open keeps others from reading what was written after it, and from taking
+ * its partitions over, until the broker aborts it: so that is sooner than the end of the session.
  */
 export const TIMEOUTS: Required<Timeouts> = {
   connect: 5_000,

@@ -28,7 +28,11 @@ async function run(scores: readonly (number | null)[], batch = 2, firstBatch = 0
   const records = scores.map((score, offset) =>
     record('validations', offset, validation(`q${offset}`, score)),
   )
-  const options = { batch, firstBatch, release: (places: readonly Place[]) => released.push(...places) }
+  const options = {
+    batch,
+    firstBatch: async () => firstBatch,
+    release: (places: readonly Place[]) => released.push(...places),
+  }
   const finished = await lastValueFrom(from(records).pipe(filter(options), toArray()))
   const instances = finished.flatMap(({ outputs }) => outputs.map(({ value }) => value as Instance))
   return {
