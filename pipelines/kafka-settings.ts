@@ -15,7 +15,7 @@ type LogSection = Config['log']
 export async function kafkaSettings(config: Config, env = process.env): Promise<KafkaLogOptions> {
   const { run, log } = config
   if (log.brokers === undefined) throw new GraspError('CONFIG_INVALID', 'log.brokers is missing')
-  const { prefix, clientId, partitions, maxMessageBytes, compression } = log
+  const { prefix, clientId, partitions, maxMessageBytes, compression, timeouts } = log
   const ssl = tlsEnabled(log.tls) ? await readCertificates('log.tls', log.tls) : undefined
   const sasl = log.sasl && (await saslOf(log.sasl, env))
   const registry = await openRegistry(config, env)
@@ -28,7 +28,7 @@ export async function kafkaSettings(config: Config, env = process.env): Promise<
     partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
     maxMessageBytes,
     compression,
-    timeouts: { request: log.requestTimeoutMs, connect: log.connectionTimeoutMs },
+    timeouts,
     ...(log.replication !== undefined && { replication: log.replication }),
     ...(log.retentionHours !== undefined && { retentionHours: log.retentionHours }),
     ...(ssl && { ssl }),

@@ -76,9 +76,9 @@ export class Appender {
    */
   async #send(prepared: readonly Prepared[]): Promise<Place[]> {
     const { compression } = this.#client
-    const stopped = () => this.#client.closed
-    const producer = await patiently(() => this.#connected(), { stopped })
-    return patiently(() => sendAll(producer.sendBatch, prepared, this.#limits, compression), { stopped })
+    const patience = { patience: this.#client.timeouts.away, stopped: () => this.#client.closed }
+    const producer = await patiently(() => this.#connected(), patience)
+    return patiently(() => sendAll(producer.sendBatch, prepared, this.#limits, compression), patience)
   }
 
   async #connected(): Promise<Producer> {

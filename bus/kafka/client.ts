@@ -18,7 +18,7 @@ import {
 import { compressionType, registerCodecs } from './compression.ts'
 import { rememberCoordinators } from './coordinators.ts'
 import { kafkaFault } from './faults.ts'
-import { type KafkaLogOptions, TIMEOUTS } from './options.ts'
+import { type KafkaLogOptions, type Timeouts, timeoutsOf } from './options.ts'
 import { produceInOneCopy } from './produce.ts'
 import { type Member, type TxnOffsets, txnOffsetCommit } from './requests.ts'
 
@@ -93,6 +93,8 @@ export interface Broker {
 
 /** Connections to the brokers of a cluster, and what is known of its topics. */
 export interface Cluster {
+  /** How long its brokers may be away, in milliseconds. */
+  patience?: number
   connect(): Promise<void>
   disconnect(): Promise<void>
   isConnected(): boolean
@@ -106,16 +108,16 @@ export interface Cluster {
 
 export class Client {
   readonly brokers: readonly string[]
-  readonly timeouts: typeof TIMEOUTS
+  readonly timeouts: Required<Timeouts>
   readonly compression: CompressionTypes
   readonly #config: KafkaConfig
   readonly #releasing = new Set<Promise<void>>()
   #closed = false
 
   constructor(options: KafkaLogOptions) {
-    const { brokers, clientId = 'grasp', ssl, sasl, timeouts = {}, compression = 'none' } = options
+    const { brokers, clientId = 'grasp', ssl, sasl, timeouts, compression = 'none' } = options
     this.brokers = brokers
-    this.timeouts = { ...TIMEOUTS, ...timeouts }
+    this.timeouts = timeoutsOf(timeouts)
     this.compression = compressionType(compression)
     this.#config = {
       brokers: [...brokers],
@@ -167,7 +169,9 @@ export class Client {
   /** Connections of their own: a request that waits holds up those behind it. */
   cluster(): Cluster {
     const { make } = clusterMaker(new Kafka(this.#config))
-    return this.#ending(make({ metadataMaxAge: 300_000, allowAutoTopicCreation: false, isolationLevel: 1 }))
+    const cluster = make({ metadataMaxAge: 300_000, allowAutoTopicCreation: false, isolationLevel: 1 })
+    cluster.patience = this.timeouts.away
+    return this.#ending(cluster)
   }
 
   idempotentProducer(): Producer {

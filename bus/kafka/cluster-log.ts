@@ -105,7 +105,7 @@ export class ClusterLog {
 
   /** A group's positions when no transaction is open that may set them. */
   async stablePositions(group: string, topic: Topic): Promise<CommittedPosition[]> {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + (this.cluster.patience ?? PATIENCE_MS)
     for (let pause = LOOK_MS; ; pause = Math.min(2 * pause, MOST_LOOK_MS)) {
       try {
         return await retrying(this.cluster, () => this.#fetchPositions(group, topic, { stable: true }))

@@ -29,7 +29,9 @@ export function goneRecords(
     'LOG_MISMATCH',
     `group ${group} is to go on at offset ${offset} of ${topic}/${partition}, but Kafka has removed what was there ` +
       `before ${beginning} (log.retentionHours, or somebody's hand): those records are lost to it. ` +
-      `To go on without them: grasp reset --stage ${group} --to beginning`,
+      (group === 'training'
+        ? 'Its checkpoint needs them; start another run'
+        : `To go on without them: grasp reset --stage ${group} --to beginning`),
   )
 }
 
@@ -65,6 +67,11 @@ function advice(cause: unknown): string {
   const tls = tlsAdvice(rootOf(cause), 'log.tls')
   if (tls !== undefined) return tls
   if (type.endsWith('AUTHORIZATION_FAILED')) return `not allowed (${text}); give this user the permission`
+  if (type === 'INVALID_SESSION_TIMEOUT')
+    return `the brokers do not allow that session (${text}); set log.timeouts.session`
+  if (type === 'INVALID_REPLICATION_FACTOR') {
+    return `there are not as many brokers as replicas are wanted (${text}); set log.replication, or start more brokers`
+  }
   // What a broker does when somebody speaks without TLS to TLS, without logging in, or without a certificate.
   if (/closed connection|ECONNRESET|EPIPE/i.test(text)) {
     return `the broker hung up (${text}); check log.brokers, log.tls and log.sasl, and that Kafka runs`

@@ -50,8 +50,10 @@ export interface Timeouts {
   readonly session?: number
   /** How long the group waits for its members when partitions are shared out anew. */
   readonly rebalance?: number
-  /** A transaction that is not ended within it is aborted by the broker. */
+  /** A transaction that is not ended within it is aborted by the broker; a third of the session, 15 s at most, unless told. */
   readonly transaction?: number
+  /** How long brokers may be away before the work is given up. */
+  readonly away?: number
   /** A stage that neither commits nor releases anything for so long while it holds records is taken to be stuck. */
   readonly stuck?: number
   /** How long closing may take. */
@@ -62,14 +64,21 @@ export interface Timeouts {
  * A transaction that a dead member left open keeps others from reading what was written after it, and from taking
  * its partitions over, until the broker aborts it: so that is sooner than the end of the session.
  */
-export const TIMEOUTS: Required<Timeouts> = {
-  connect: 5_000,
-  request: 30_000,
-  session: 45_000,
-  rebalance: 60_000,
-  transaction: 15_000,
-  stuck: 30 * 60_000,
-  close: 10_000,
+const LONGEST_TRANSACTION = 15_000
+
+export function timeoutsOf(given: Timeouts = {}): Required<Timeouts> {
+  const session = given.session ?? 45_000
+  return {
+    connect: 5_000,
+    request: 30_000,
+    session,
+    rebalance: 60_000,
+    transaction: Math.min(LONGEST_TRANSACTION, Math.floor(session / 3)),
+    away: 180_000,
+    stuck: 30 * 60_000,
+    close: 10_000,
+    ...given,
+  }
 }
 
 export const MAX_MESSAGE_BYTES = 8 << 20

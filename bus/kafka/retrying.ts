@@ -45,7 +45,7 @@ export function isPassing(error: unknown): boolean {
   return PASSING.has(typeOf(error)) || PASSING.has((error as Error | undefined)?.name ?? '')
 }
 
-/** How long a broker may be away before the work is given up. */
+/** How long brokers may be away before the work is given up, unless told. */
 export const PATIENCE_MS = 180_000
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
@@ -78,7 +78,8 @@ export async function patiently<T>(
 
 /** The same, with a cluster that looks where things are now before each further try. */
 export function retrying<T>(cluster: Cluster, work: () => Promise<T>, patience: Patience = {}): Promise<T> {
-  return patiently(work, { ...patience, recover: error => lookAgain(cluster, error) })
+  const recover = (error: unknown) => lookAgain(cluster, error)
+  return patiently(work, { patience: cluster.patience ?? PATIENCE_MS, ...patience, recover })
 }
 
 /** Makes kafkajs forget a connection that broke, and look where things are now. */

@@ -45,16 +45,13 @@ export async function ensureTopics(
     if (!create) throw absent(missing, missing.length === wanted.length)
     await make(admin, missing, settings.replication)
   }
-  const partitions = await partitionsOf(
+  const shapes = await shapesOf(
     admin,
     wanted.map(({ name }) => name),
   )
-  await check(
-    admin,
-    wanted.filter(({ name }) => existing.has(name)),
-    partitions,
-  )
-  return new Map(TOPICS.map(topic => [topic, partitions.get(names.topic(topic))!]))
+  const present = wanted.filter(({ name }) => existing.has(name))
+  await check(admin, present, shapes, settings.replication)
+  return new Map(TOPICS.map(topic => [topic, shapes.get(names.topic(topic))!.partitions]))
 }
 
 function wantedTopics(names: Names, settings: TopicSettings): Wanted[] {
@@ -103,16 +100,35 @@ function mayPass(error: unknown): boolean {
   return isPassing(error) || ['TOPIC_ALREADY_EXISTS', 'INVALID_REPLICATION_FACTOR'].includes(typeOf(error))
 }
 
+/** How a topic is laid out. */
+interface Shape {
+  readonly partitions: number
+  /** Of the partition that has fewest. */
+  readonly replicas: number
+}
+
 /** Waits until all brokers know the topics that were just made. */
-async function partitionsOf(admin: Admin, topics: string[]): Promise<Map<string, number>> {
+async function shapesOf(admin: Admin, topics: string[]): Promise<Map<string, Shape>> {
   const deadline = Date.now() + APPEAR_MS
   for (;;) {
+    let metadata: Awaited<ReturnType<Admin['fetchTopicMetadata']>> | undefined
     try {
-      const metadata = await admin.fetchTopicMetadata({ topics })
-      const led = metadata.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
-      if (led) return new Map(metadata.topics.map(({ name, partitions }) => [name, partitions.length]))
+      metadata = await admin.fetchTopicMetadata({ topics })
     } catch (error) {
       if (!isPassing(error) || Date.now() > deadline) throw error
+    }
+    const dark = metadata?.topics.find(({ partitions }) => partitions.some(({ leader }) => leader < 0))
+    if (metadata && !dark) {
+      return new Map(
+        metadata.topics.map(({ name, partitions }) => {
+          const replicas = Math.min(...partitions.map(each => each.replicas.length))
+          return [name, { partitions: partitions.length, replicas }]
+        }),
+      )
+    }
+    if (dark && Date.now() > deadline) {
+      const message = `topic ${dark.name} has a partition without a leader: the brokers that hold it are away`
+      throw new GraspError('LOG_UNAVAILABLE', message)
     }
     await delay(50)
   }
@@ -121,7 +137,8 @@ async function partitionsOf(admin: Admin, topics: string[]): Promise<Map<string,
 async function check(
   admin: Admin,
   existing: readonly Wanted[],
-  partitions: ReadonlyMap<string, number>,
+  shapes: ReadonlyMap<string, Shape>,
+  replication: number,
 ): Promise<void> {
   if (existing.length === 0) return
   const { resources } = await admin.describeConfigs({
@@ -133,9 +150,12 @@ async function check(
     })),
   })
   for (const topic of existing) {
-    const found = partitions.get(topic.name)
-    if (topic.partitions !== undefined && found !== topic.partitions) {
-      throw differs(topic, 'partitions', String(found), String(topic.partitions))
+    const { partitions, replicas } = shapes.get(topic.name)!
+    if (topic.partitions !== undefined && partitions !== topic.partitions) {
+      throw differs(topic, 'partitions', String(partitions), String(topic.partitions))
+    }
+    if (replication > 0 && replicas !== replication) {
+      throw differs(topic, 'replication', String(replicas), String(replication))
     }
     const entries = resources.find(({ resourceName }) => resourceName === topic.name)?.configEntries ?? []
     for (const { configName, configValue } of entries) {
@@ -152,7 +172,9 @@ function differs({ name }: Wanted, setting: string, found: string, expected: str
   const remedy =
     setting === 'partitions'
       ? `set log.partitions to ${found}, or start another run`
-      : `set it with Kafka's tools (kafka-configs --alter --topic ${name} --add-config ${setting}=${expected})`
+      : setting === 'replication'
+        ? `set log.replication to ${found}, or move its replicas with Kafka's tools (kafka-reassign-partitions)`
+        : `set it with Kafka's tools (kafka-configs --alter --topic ${name} --add-config ${setting}=${expected})`
   return new GraspError(
     'LOG_MISMATCH',
     `topic ${name}: ${setting} is ${found}, expected ${expected}; ${remedy}`,

@@ -10,7 +10,7 @@ import { type BatchLimits, type Prepared, sendAll } from './batches.ts'
 import type { Broker, Client, Cluster } from './client.ts'
 import { typeOf } from './faults.ts'
 import { type Member, NO_MEMBER, OUTDATED } from './requests.ts'
-import { delay, isPassing, PATIENCE_MS, patiently, retrying } from './retrying.ts'
+import { delay, isPassing, patiently, retrying } from './retrying.ts'
 import { Turns } from './turns.ts'
 
 export interface Consumed {
@@ -96,7 +96,7 @@ export class Transactions {
   }
 
   async #run(work: TransactionWork): Promise<Place[]> {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + this.#client.timeouts.away
     let fenced = 0
     for (let pause = BUSY_MS; ; pause = Math.min(2 * pause, 500)) {
       const attempt = await this.#attempt(work)
@@ -119,9 +119,9 @@ export class Transactions {
 
   /** After the answer to a commit was lost: whether it is in. */
   async #ended(work: TransactionWork, places: readonly Place[]): Promise<boolean> {
-    const stopped = () => this.#client.closed
+    const patience = { patience: this.#client.timeouts.away, stopped: () => this.#client.closed }
     // Connecting again ends what is still open under the id, one way or the other.
-    await patiently(() => this.#producer(work.transactionalId), { stopped })
+    await patiently(() => this.#producer(work.transactionalId), patience)
     return work.isIn(places)
   }
 
@@ -205,7 +205,7 @@ export class Transactions {
 
   /** Again while the last transaction under the id is not ended for good. */
   async #whileBusy(work: () => Promise<void>): Promise<void> {
-    const deadline = Date.now() + PATIENCE_MS
+    const deadline = Date.now() + this.#client.timeouts.away
     for (let pause = BUSY_MS; ; pause = Math.min(2 * pause, MOST_BUSY_MS)) {
       try {
         await work()

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { brokerFault, brokerList, isLoopback } from './brokers.ts'
 import { count, environmentVariable, file, name, outputFolder, section } from './fields.ts'
+import { logTimeouts } from './log-timeouts.ts'
 
 type Issue = (path: readonly string[], message: string) => void
 
@@ -100,12 +101,7 @@ export const log = section('The log that holds every record of the run.', {
     .max(1024 * 1024 * 1024)
     .default(8 * 1024 * 1024)
     .describe('Only for `kafka`: largest record that the topics take.'),
-  requestTimeoutMs: count(1)
-    .default(30_000)
-    .describe('Only for `kafka`: longest wait for an answer, milliseconds.'),
-  connectionTimeoutMs: count(1)
-    .default(5_000)
-    .describe('Only for `kafka`: longest wait for a connection, milliseconds.'),
+  timeouts: logTimeouts,
   compression: z
     .enum(['none', 'gzip', 'snappy', 'lz4'])
     .default('none')

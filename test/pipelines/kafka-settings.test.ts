@@ -54,7 +54,15 @@ describe('the settings of the Kafka adapter', () => {
       retentionHours: 5,
       maxMessageBytes: 8 << 20,
       compression: 'none',
-      timeouts: { request: 30_000, connect: 5_000 },
+      timeouts: {
+        connect: 5_000,
+        request: 30_000,
+        away: 180_000,
+        session: 45_000,
+        rebalance: 60_000,
+        stuck: 1_800_000,
+        close: 10_000,
+      },
     })
     assert.equal(partitions?.questions, 3)
     assert.equal(partitions?.deadletters, 3)

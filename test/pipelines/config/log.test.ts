@@ -50,6 +50,18 @@ describe('the section log', () => {
     assert.equal(load([], both).log.kind, 'kafka')
   })
 
+  test('timeouts have defaults, and bounds that brokers set', () => {
+    const { timeouts } = load([...KAFKA, 'log.timeouts.stuck=3600000']).log
+    assert.equal(timeouts.stuck, 3_600_000)
+    assert.equal(timeouts.session, 45_000)
+    assert.match(fault(['log.timeouts.session=5999']), /log\.timeouts\.session is 5999; expected .*6000/)
+    assert.match(fault(['log.timeouts.stuck=0']), /log\.timeouts\.stuck is 0/)
+    assert.match(
+      fault(['log.timeouts.stucked=1']),
+      /log\.timeouts\.stucked is not .* did you mean log\.timeouts\.stuck\?/,
+    )
+  })
+
   test('brokers are a list or one text with commas', () => {
     const brokers = (text: string) => load(['log.kind=kafka', `log.brokers=${text}`]).log.brokers
     assert.deepEqual(brokers('a:1,b.example:65535, 10.0.0.1:3'), ['a:1', 'b.example:65535', '10.0.0.1:3'])
