@@ -181,6 +181,7 @@ function checkRegistry(settings: z.output<typeof registry>, issue: Issue): void 
     )
     return
   }
+  if (url.search !== '' || url.hash !== '') issue(['registry', 'url'], 'has a query or a fragment')
   if (url.protocol === 'http:' && Object.values(settings.tls).some(value => value !== undefined)) {
     issue(['registry', 'url'], 'is http, but log.registry.tls is set')
   }

@@ -9,9 +9,9 @@ export interface Problem {
   readonly text: string
 }
 
-/** An address may hold a user and password (`https://user:password@host`). */
+/** An address may hold a user and password (`https://user:password@host`), or a key (`https://host/?key=…`). */
 export function withoutCredentials(text: string): string {
-  return text.replace(/[^\s,=/'"@]*:[^\s,'"@]*@/g, '…@')
+  return text.replace(/[^\s,=/'"@]*:[^\s,'"@]*@/g, '…@').replace(/(:\/\/[^\s?'"]*\?)[^\s'"]*/g, '$1…')
 }
 
 export function show(value: unknown): string {

@@ -138,6 +138,11 @@ describe('the section log', () => {
       /log\.registry\.url is 'ftp:\/\/h'/,
     ],
     [
+      'a registry with a query',
+      [...KAFKA, 'log.registry.url=http://h/api?token=hunter2'],
+      /log\.registry\.url has a query or a fragment/,
+    ],
+    [
       'a registry password in clear over a network',
       [...KAFKA, 'log.registry={url: "http://far", username: u, passwordEnv: A}'],
       /log\.registry\.url is http to another machine/,
@@ -188,6 +193,7 @@ describe('the section log', () => {
       [KAFKA, 'log: { registry: [bob, hunter2] }\n'],
       [[...KAFKA, 'log.registry.url=http://user:hunter2@h']],
       [[...KAFKA, 'log.registry.url=ftp://user:hunter2@h']],
+      [[...KAFKA, 'log.registry.url=http://h/api?token=hunter2']],
       [[...KAFKA, 'log.brokers=user:hunter2@h:9092']],
       [[...KAFKA, 'log.brokers=kafka://user:hunter2@h:9092']],
       [KAFKA, 'log: { sasl: { mechanism: plain, username: u, password: hunter2 } }\n'],
