@@ -15,7 +15,7 @@ export interface FeederReport {
   readonly milliseconds: number
 }
 
-const STEP = 8
+const STEP = 24
 
 const { brokers, run, records, bytes } = JSON.parse(process.argv[2]!) as FeederWork
 const log = await openRun(brokers, run, ['slices'])

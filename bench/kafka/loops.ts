@@ -43,7 +43,7 @@ export async function measureLoops(
     const limits = { most: rounds, seconds: 45, least: Math.min(3, rounds) }
     const contenders = {
       stage: async () => {
-        const sample = await stageLoop(run, load, `stage-${groups++}`)
+        const sample = await stageLoop(run, load)
         await collectGarbage()
         const { rss, heapUsed, external } = process.memoryUsage()
         held.push(Math.round((heapUsed + external) / 2 ** 20))

@@ -3,14 +3,17 @@ import { lastValueFrom, map } from 'rxjs'
 import { openFlow } from '../../bus/flow.ts'
 import type { LogRecord } from '../../bus/port.ts'
 import { type Sample, startClock } from '../rounds.ts'
-import type { BenchRun } from './cluster.ts'
+import { type BenchRun, PARTITIONS } from './cluster.ts'
 import type { Load } from './loads.ts'
 
-/** From the first record to the last commit; everything that the topic holds, as a group of its own. */
-export async function stageLoop({ log }: BenchRun, load: Load, group: string): Promise<Sample> {
+const GROUP = 'stage'
+
+/** From the first record to the last commit; everything that the topic holds, again after it was set back. */
+export async function stageLoop({ log }: BenchRun, load: Load): Promise<Sample> {
   const { from, records, bytes, inFlight } = load
   const credits = { records: inFlight, bytes: inFlight * (bytes + 1000) }
-  const flow = openFlow(log, from, { stage: 'bench', group, credits, until: 'end' })
+  await log.seek(from, GROUP, Array(PARTITIONS).fill(0))
+  const flow = openFlow(log, from, { stage: GROUP, group: GROUP, credits, until: 'end' })
   let clock: ReturnType<typeof startClock> | undefined
   let count = 0
   const operator = map((record: LogRecord) => {
