@@ -19,19 +19,20 @@ export function departed(topic: Topic, group: string): GraspError {
   )
 }
 
-/** Records that went before their group read them. */
+/** Records that went before their group read them. `given`: where to go on is not the group's to say. */
 export function goneRecords(
   group: string,
   { topic, partition, offset }: Place,
   beginning: number,
+  given: boolean,
 ): GraspError {
+  const remedy = given
+    ? 'Its checkpoint needs them; start another run'
+    : `To go on without them: grasp reset --stage ${group} --to beginning`
   return new GraspError(
     'LOG_MISMATCH',
     `group ${group} is to go on at offset ${offset} of ${topic}/${partition}, but Kafka has removed what was there ` +
-      `before ${beginning} (log.retentionHours, or somebody's hand): those records are lost to it. ` +
-      (group === 'training'
-        ? 'Its checkpoint needs them; start another run'
-        : `To go on without them: grasp reset --stage ${group} --to beginning`),
+      `before ${beginning} (log.retentionHours, or somebody's hand): those records are lost to it. ${remedy}`,
   )
 }
 

@@ -291,7 +291,12 @@ export class Reader<T extends Topic = Topic> {
     for (const [partition, { position: offset }] of this.#lanes) {
       const beginning = beginnings.get(partition)!
       if (offset < beginning)
-        return goneRecords(this.group, { topic: this.topic, partition, offset }, beginning)
+        return goneRecords(
+          this.group,
+          { topic: this.topic, partition, offset },
+          beginning,
+          this.#options.from !== undefined,
+        )
     }
     return undefined
   }

@@ -291,7 +291,8 @@ export class Seat {
     const { topic, group, from } = this.#options
     const present = stored ? offset : beginning
     const start = from?.get(partition) ?? present
-    if (start < beginning) throw goneRecords(group, { topic, partition, offset: start }, beginning)
+    if (start < beginning)
+      throw goneRecords(group, { topic, partition, offset: start }, beginning, from?.has(partition) ?? false)
     return new Lane(start, start === offset ? seen : {}, from?.has(partition) && !stored ? 0 : present)
   }
 
