@@ -45,6 +45,7 @@ export async function fetchPartitions(
         ],
       })
       const fetched = responses.flatMap(response => response.partitions)
+      if (fetched.length < partitions.length) throw throttled()
       // The size of an answer is limited, so a partition may have been left out of it: but not all of them.
       const exhausted = fetched.every(({ messages }) => messages.length === 0)
       return fetched.map(
@@ -53,6 +54,12 @@ export async function fetchPartitions(
     }),
   )
   return new Map(answers.flat())
+}
+
+/** A client over its quota gets an answer that lacks what it asked for. */
+function throttled(): Error {
+  const message = 'the broker answered with nothing, since this client is over its quota'
+  return Object.assign(new Error(message), { type: 'THROTTLING_QUOTA_EXCEEDED' })
 }
 
 /** Everything below is decided, or just written. */

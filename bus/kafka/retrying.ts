@@ -39,6 +39,7 @@ const PASSING = new Set([
   'NOT_COORDINATOR_FOR_GROUP',
   'NOT_COORDINATOR',
   'NOT_CONTROLLER',
+  'THROTTLING_QUOTA_EXCEEDED',
 ])
 
 export function isPassing(error: unknown): boolean {
