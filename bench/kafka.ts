@@ -26,7 +26,7 @@ const { values: flags } = parseArgs({
     load: { type: 'string', default: '' },
     rounds: { type: 'string', default: '5' },
     records: { type: 'string', default: '2000' },
-    seconds: { type: 'string', default: '240' },
+    seconds: { type: 'string', default: '330' },
     json: { type: 'boolean', default: false },
   },
 })
