@@ -4,9 +4,11 @@
  * the requests that kafkajs has for them. Its version is pinned, and everything used of its inside is in this file,
  * in `produce.ts`, in `coordinators.ts` and in `requests.ts`.
  */
+import { createRequire } from 'node:module'
 import {
   type Admin,
   type CompressionTypes,
+  type ISocketFactory,
   Kafka,
   type KafkaConfig,
   logLevel,
@@ -21,6 +23,14 @@ import { kafkaFault } from './faults.ts'
 import { type KafkaLogOptions, type Timeouts, timeoutsOf } from './options.ts'
 import { produceInOneCopy } from './produce.ts'
 import { type Member, type TxnOffsets, txnOffsetCommit } from './requests.ts'
+
+/** kafkajs's sockets. It lets go of one again and again while that connects, which Node.js takes for a leak. */
+const makeSocket = createRequire(import.meta.url)('kafkajs/src/network/socketFactory')() as ISocketFactory
+const socketFactory: ISocketFactory = options => {
+  const socket = makeSocket(options)
+  socket.setMaxListeners(0)
+  return socket
+}
 
 /** Impatient, since whoever waits for a broker (`patiently`) must also hear that it is to stop. */
 const RETRY: RetryOptions = { initialRetryTime: 50, maxRetryTime: 500, retries: 3 }
@@ -40,6 +50,7 @@ export interface RawMessage {
 
 export interface FetchedPartition {
   readonly partition: number
+  readonly highWatermark: string
   readonly lastStableOffset: string
   readonly abortedTransactions: readonly { readonly producerId: string; readonly firstOffset: string }[]
   readonly messages: readonly RawMessage[]
@@ -127,6 +138,7 @@ export class Client {
       // Errors reach the caller as rejections; what kafkajs logs besides are its retries.
       logLevel: logLevel.NOTHING,
       retry: RETRY,
+      socketFactory,
       ...(ssl === undefined ? {} : { ssl }),
       ...(sasl === undefined ? {} : { sasl }),
     }

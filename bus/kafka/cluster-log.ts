@@ -3,7 +3,7 @@ import type { Admin } from 'kafkajs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
 import type { Cluster } from './client.ts'
-import { typeOf } from './faults.ts'
+import { typeOf, undecided } from './faults.ts'
 import { type EndKind, fetchPartitions, listOffsets } from './fetch.ts'
 import type { Meta } from './meta.ts'
 import type { Names } from './names.ts'
@@ -11,10 +11,12 @@ import { type Seen, seenOf } from './origin.ts'
 import { offsetFetch } from './requests.ts'
 import { delay, PATIENCE_MS, retrying } from './retrying.ts'
 
-/** A transaction's markers, and the offsets in it, may come a moment after its commit was answered. */
+/** The offsets of a transaction may come a moment after its commit was answered. */
 const MARKER_MS = 5_000
 const LOOK_MS = 5
 const MOST_LOOK_MS = 200
+/** Whether there is a record at all; the first one comes whatever its size. */
+const LOOK_BYTES = 16 << 10
 
 export interface CommittedPosition {
   /** 0 where the group never committed. */
@@ -66,14 +68,15 @@ export class ClusterLog {
   /** `stable` ends are past everything that this process wrote, once its transactions are marked. */
   async ends(topic: Topic, kind: EndKind = 'stable'): Promise<number[]> {
     const indices = this.indices(topic)
-    const deadline = Date.now() + MARKER_MS
-    for (;;) {
+    const deadline = Date.now() + (this.cluster.patience ?? PATIENCE_MS)
+    for (let pause = LOOK_MS; ; pause = Math.min(2 * pause, MOST_LOOK_MS)) {
       const ends = await retrying(this.cluster, () =>
         listOffsets(this.cluster, this.names.topic(topic), indices, kind),
       )
       const behind = indices.some(p => ends.get(p)! < (this.#written.get(`${topic}/${p}`) ?? 0))
-      if (!behind || Date.now() > deadline) return indices.map(p => ends.get(p)!)
-      await delay(LOOK_MS)
+      if (!behind) return indices.map(p => ends.get(p)!)
+      if (Date.now() > deadline) throw undecided(this.names.topic(topic))
+      await delay(pause)
     }
   }
 
@@ -148,7 +151,7 @@ export class ClusterLog {
     for (let cursor = from; cursor < to; ) {
       const fetched = await retrying(this.cluster, () =>
         fetchPartitions(this.cluster, name, new Map([[partition, cursor]]), {
-          maxBytes: 1 << 20,
+          maxBytes: LOOK_BYTES,
           maxWait: 0,
         }),
       )

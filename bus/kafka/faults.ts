@@ -36,6 +36,15 @@ export function goneRecords(
   )
 }
 
+/** For what others write that is neither in nor out, for longer than brokers let it be. */
+export function undecided(topic: string): GraspError {
+  return new GraspError(
+    'LOG_UNAVAILABLE',
+    `a transaction in ${topic} stays open, so that nobody can tell what is written there; ` +
+      "stop the process that is at it, or end it with Kafka's tools (kafka-transactions)",
+  )
+}
+
 /** A group that was away for longer than the cluster remembers. */
 export function forgottenPosition(group: string, topic: Topic, partition: number): GraspError {
   return new GraspError(

@@ -7,6 +7,8 @@ export interface Fetched {
   readonly next: number
   /** Below it everything is decided: no open transaction holds a record there. */
   readonly stable: number
+  /** Past all that is written, decided or not. */
+  readonly written: number
 }
 
 export interface FetchLimits {
@@ -107,11 +109,12 @@ function byLeader(cluster: Cluster, topic: string, partitions: Iterable<number>)
 function sift(fetched: FetchedPartition, cursor: number, exhausted: boolean): Fetched {
   const { messages, abortedTransactions } = fetched
   const stable = Number(fetched.lastStableOffset)
+  const written = Number(fetched.highWatermark)
   // What compaction took away at the end leaves nothing to fetch.
   if (messages.length === 0)
-    return { records: [], next: exhausted ? Math.max(cursor, stable) : cursor, stable }
+    return { records: [], next: exhausted ? Math.max(cursor, stable) : cursor, stable, written }
   const next = Math.max(cursor, Number(messages.at(-1)!.offset) + 1)
-  return { records: committedOf(messages, abortedTransactions ?? [], cursor), next, stable }
+  return { records: committedOf(messages, abortedTransactions ?? [], cursor), next, stable, written }
 }
 
 /** Aborted transactions begin at the offset that the broker tells and end with their producer's marker. */

@@ -62,6 +62,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<Log> {
   await client.firstContact()
   const cluster = client.cluster()
   const admin = client.admin()
+  let log: KafkaLog | undefined
   try {
     await Promise.all([cluster.connect(), admin.connect()])
     const settings = { partitions, replication, maxMessageBytes, retentionHours: options.retentionHours }
@@ -71,11 +72,12 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<Log> {
     await meta.refresh()
     const codec: KafkaCodec = options.codec ?? createCodec(meta)
     const shared = new ClusterLog(cluster, admin, names, meta, counts)
-    const log = new KafkaLog(client, shared, codec, { maxMessageBytes, readOnly })
+    log = new KafkaLog(client, shared, codec, { maxMessageBytes, readOnly })
     if (!readOnly) await log.publishSchemas()
     return log
   } catch (cause) {
-    await Promise.allSettled([cluster.disconnect(), admin.disconnect()])
+    await log?.close()
+    await Promise.allSettled([cluster.disconnect(), admin.disconnect(), client.close()])
     throw kafkaFault(client.brokers, 'open', cause)
   }
 }

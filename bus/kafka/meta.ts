@@ -5,12 +5,13 @@
 import type { Topic } from '../../schemas/types.ts'
 import type { SchemaStore } from '../codec.ts'
 import type { Cluster } from './client.ts'
+import { undecided } from './faults.ts'
 import { fetchPartitions } from './fetch.ts'
-import { retrying } from './retrying.ts'
+import { delay, PATIENCE_MS, retrying } from './retrying.ts'
 
 const LIMITS = { maxBytes: 4 << 20, maxWait: 0 }
-/** A marker may come a moment after its transaction's commit. */
-const MARKER_MS = 5_000
+const LOOK_MS = 5
+const MOST_LOOK_MS = 200
 
 /** The offset where each partition of a sealed topic ends. */
 export type Seal = readonly number[]
@@ -20,7 +21,6 @@ export class Meta implements SchemaStore {
   readonly #topic: string
   readonly #entries = new Map<string, string>()
   #cursor = 0
-  #stable = 0
   /** What this process wrote, to be read before anything is told. */
   #own = 0
   #reading: Promise<void> | undefined
@@ -73,17 +73,25 @@ export class Meta implements SchemaStore {
     return text === undefined ? undefined : JSON.parse(text)
   }
 
+  /** Up to what is written at present, so that nobody acts on what another process has changed already. */
   async #read(): Promise<void> {
-    const deadline = Date.now() + MARKER_MS
-    do {
+    const deadline = Date.now() + (this.#cluster.patience ?? PATIENCE_MS)
+    let end: number | undefined
+    for (let pause = LOOK_MS; ; pause = Math.min(2 * pause, MOST_LOOK_MS)) {
+      const before = this.#cursor
       const fetched = await retrying(this.#cluster, () =>
         fetchPartitions(this.#cluster, this.#topic, new Map([[0, this.#cursor]]), LIMITS),
       )
-      const { records, next, stable } = fetched.get(0)!
+      const { records, next, written } = fetched.get(0)!
       for (const { key, value } of records) this.#entries.set(String(key), String(value))
       this.#cursor = next
-      this.#stable = stable
-    } while (this.#cursor < this.#stable || (this.#cursor < this.#own && Date.now() < deadline))
+      end ??= Math.max(written, this.#own)
+      if (next >= end) return
+      if (next > before) continue
+      // An open transaction is in the way: of one who is at it, or who died and is timed out soon.
+      if (Date.now() > deadline) throw undecided(this.#topic)
+      await delay(pause)
+    }
   }
 }
 

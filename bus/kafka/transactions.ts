@@ -164,10 +164,12 @@ export class Transactions {
       await transaction.commit()
       return { places }
     } catch (error) {
-      if (ending !== undefined || !transaction) this.#discard(transactionalId)
+      const isFenced = FENCED.has(typeOf(error))
+      // One that was fenced is of no use any more, though kafkajs would go on with it.
+      if (ending !== undefined || !transaction || isFenced) this.#discard(transactionalId)
       else await this.#abort(transactionalId, transaction)
       // A commit that was refused is not in.
-      return { error, ending: FENCED.has(typeOf(error)) ? undefined : ending }
+      return { error, ending: isFenced ? undefined : ending }
     }
   }
 

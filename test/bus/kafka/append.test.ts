@@ -68,6 +68,24 @@ describe('Kafka: append', { skip }, () => {
     })
   }
 
+  it('after an end goes on where another one only tried', async () => {
+    const other = await run.open()
+    try {
+      const ends = [0, 0, 0]
+      const next = async (id: string) => {
+        const after = { topic: 'questions', ends } as const
+        const [place] = await log.append([questionOutput(id, 'k')], { after })
+        ends[place!.partition] = place!.offset + 1
+      }
+      await next('one')
+      await assert.rejects(append(other, 'in vain'), { code: 'LOG_UNAVAILABLE' })
+      await next('two')
+      assert.deepEqual(await ids(), ['one', 'two'])
+    } finally {
+      await other.close()
+    }
+  })
+
   it('of many records leaves none of them where it fails half-way', async () => {
     let sent = 0
     const fail = (transaction: Transaction) => {
