@@ -42,6 +42,11 @@ export class Lane {
     return this.#committed
   }
 
+  /** Whether there is nothing here but repetitions past what is committed, so that no commit will follow. */
+  get isIdle(): boolean {
+    return !this.isOwing && this.queued === 0 && this.cursor > this.#done
+  }
+
   /** Whether something was handed out that is not committed yet. */
   get isOwing(): boolean {
     return this.#handed > this.#done
@@ -100,7 +105,7 @@ export class Lane {
     const seen = new Map(this.#settled)
     for (const { offset, source, mark } of this.#marks) {
       if (offset >= position) break
-      seen.set(source, mark)
+      setLast(seen, source, mark)
     }
     return Object.fromEntries(seen)
   }
@@ -110,8 +115,14 @@ export class Lane {
     this.#done = Math.max(this.#done, position)
     const first = this.#marks.findIndex(({ offset }) => offset >= position)
     const settled = this.#marks.splice(0, first < 0 ? this.#marks.length : first)
-    for (const { source, mark } of settled) this.#settled.set(source, mark)
+    for (const { source, mark } of settled) setLast(this.#settled, source, mark)
   }
+}
+
+/** What was seen last comes last. */
+function setLast(seen: Map<string, Mark>, source: string, mark: Mark): void {
+  seen.delete(source)
+  seen.set(source, mark)
 }
 
 export function sizeOf({ value }: RawMessage): number {

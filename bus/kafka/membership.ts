@@ -102,9 +102,11 @@ export class Membership {
   }
 
   /** Stores positions; false where the group is just being shared out anew. */
-  async store(offsets: ReadonlyMap<number, number>): Promise<boolean> {
+  async store(positions: ReadonlyMap<number, { offset: number; metadata: string }>): Promise<boolean> {
     const groupId = this.#group
-    const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }))
+    const partitions = [...positions].map(([partition, { offset, metadata }]) => {
+      return { partition, offset: String(offset), metadata }
+    })
     try {
       await retrying(this.#cluster, async () => {
         const coordinator = await this.#cluster.findGroupCoordinator({ groupId })

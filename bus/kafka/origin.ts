@@ -35,13 +35,42 @@ export function isAfter(mark: Mark, last: Mark): boolean {
   return false
 }
 
-/** As it is kept beside a committed offset (Kafka allows 4096 bytes there). */
+/** What Kafka allows beside a committed offset, less a little (`offset.metadata.max.bytes`). */
+const MOST_TEXT = 4000
+const PREFIX = 'seen'
+
+/**
+ * As it is kept beside a committed offset: for each topic its name, then partition.round.offset.index of each of its
+ * partitions, in base 36. Of more than there is room for (some hundred partitions), what was seen last.
+ */
 export function seenText(seen: Seen): string {
-  const text = JSON.stringify(seen)
-  return text.length <= 4000 ? text : ''
+  const topics = new Map<string, string[]>()
+  let length = PREFIX.length
+  for (const [source, mark] of Object.entries(seen).reverse()) {
+    const [topic, partition] = source.split('/') as [string, string]
+    const text = [Number(partition), ...mark].map(part => part.toString(36)).join('.')
+    const known = topics.get(topic)
+    length += text.length + 1 + (known ? 0 : topic.length + 1)
+    if (length > MOST_TEXT) break
+    if (known) known.push(text)
+    else topics.set(topic, [text])
+  }
+  // What was seen last stays last.
+  const lines = [...topics].map(([topic, marks]) => `;${topic} ${marks.reverse().join(' ')}`)
+  return lines.length === 0 ? '' : PREFIX + lines.reverse().join('')
 }
 
 export function seenOf(text: string | null | undefined): Seen {
-  if (!text?.startsWith('{')) return {}
-  return JSON.parse(text) as Seen
+  if (!text?.startsWith(`${PREFIX};`)) return {}
+  const entries = text
+    .slice(PREFIX.length + 1)
+    .split(';')
+    .flatMap(line => {
+      const [topic, ...marks] = line.split(' ')
+      return marks.map(mark => {
+        const [partition, ...parts] = mark.split('.').map(part => Number.parseInt(part, 36))
+        return [`${topic}/${partition}`, parts as unknown as Mark] as const
+      })
+    })
+  return Object.fromEntries(entries)
 }

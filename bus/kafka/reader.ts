@@ -369,6 +369,7 @@ export class Reader<T extends Topic = Topic> {
     if (!stops || !this.#seat.steady) return false
     for (const [p, { position }] of this.#lanes) if (position < stops[p]!) return false
     if (this.#lanes.size === partitions) return true
+    await this.#seat.tidy()
     const positions = await log.positions(this.group, this.topic)
     for (const [p, stop] of stops.entries()) {
       const { offset } = positions[p]!

@@ -12,6 +12,7 @@ import type { ClusterLog, CommittedPosition } from './cluster-log.ts'
 import { departed, forgottenPosition, goneRecords } from './faults.ts'
 import { Lane } from './lane.ts'
 import { Membership } from './membership.ts'
+import { seenText } from './origin.ts'
 import type { Member } from './requests.ts'
 import { delay, retrying } from './retrying.ts'
 import type { Signal } from './signal.ts'
@@ -140,6 +141,21 @@ export class Seat {
     } catch (error) {
       this.#holders++
       throw error
+    }
+  }
+
+  /**
+   * Stores the positions past repetitions at the end of lanes, since no commit will: other members would wait for
+   * them.
+   */
+  async tidy(): Promise<void> {
+    const idle = new Map([...this.lanes].filter(([, lane]) => lane.isIdle))
+    if (idle.size === 0) return
+    await this.hold()
+    try {
+      if (await this.#store(idle)) for (const lane of idle.values()) lane.settle(lane.position)
+    } finally {
+      this.free()
     }
   }
 
@@ -282,9 +298,19 @@ export class Seat {
     for (const p of lanes.keys()) {
       if (log.meta.hasBegun(group, topic, p)) throw forgottenPosition(group, topic, p)
     }
-    const offsets = new Map([...lanes].map(([p, { position }]) => [p, position]))
-    if (await this.#membership.store(offsets)) await began(group, topic, [...lanes.keys()])
-    else this.#isTold = true
+    if (await this.#store(lanes)) await began(group, topic, [...lanes.keys()])
+  }
+
+  /** Stores where lanes are. */
+  async #store(lanes: ReadonlyMap<number, Lane>): Promise<boolean> {
+    const positions = new Map(
+      [...lanes].map(([p, lane]) => {
+        return [p, { offset: lane.position, metadata: seenText(lane.seenBelow(lane.position)) }]
+      }),
+    )
+    const isStored = await this.#membership.store(positions)
+    if (!isStored) this.#isTold = true
+    return isStored
   }
 
   #laneAt(partition: number, { offset, stored, seen }: CommittedPosition, beginning: number): Lane {

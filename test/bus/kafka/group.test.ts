@@ -4,10 +4,11 @@ import { after, afterEach, describe, it } from 'node:test'
 import { mergeMap } from 'rxjs'
 import type { Committed } from '../../../bus/commit-in-order.ts'
 import { openFlow } from '../../../bus/flow.ts'
+import { partitionOf } from '../../../bus/partition.ts'
 import { type Log, type LogRecord, type Output, output } from '../../../bus/port.ts'
 import { findKafka } from '../../helpers/kafka-broker.ts'
-import { all, gather, letter, questions, until } from '../samples.ts'
-import { testRun } from './harness.ts'
+import { all, gather, letter, questions, settle, until } from '../samples.ts'
+import { testRun, withAdmin } from './harness.ts'
 
 const kafka = await findKafka()
 const skip = kafka.brokers ? false : kafka.skip
@@ -118,6 +119,44 @@ describe('Kafka: members of a group', { skip }, () => {
 })
 
 describe('Kafka: an output that comes twice', { skip }, () => {
+  it('at the end of a partition keeps no other member waiting', async () => {
+    const run = testRun(brokers, { partitions: { deadletters: 2 }, timeouts })
+    const [one, two] = [await run.open(), await run.open()]
+    try {
+      // A key for each partition.
+      const keys = [0, 1].map(p => [...'abcdefgh'].find(key => partitionOf(key, 2) === p)!)
+      for (const [partition, key] of keys.entries()) {
+        for (const offset of [0, 1, 1, 0]) {
+          const origins = [{ topic: 'questions' as const, partition, offset, index: 0 }]
+          const outputs = [output('deadletters', key, letter(`${offset}`, new Uint8Array(1)))]
+          await one.commit({ group: 'up', outputs, origins, positions: [] })
+        }
+      }
+      const seen: string[] = []
+      const stage = (log: Log) => {
+        const flow = openFlow(log, 'deadletters', { stage: 's', group: 'g', credits, until: 'sealed' })
+        const work = mergeMap(async (record: LogRecord<'deadletters'>) => {
+          seen.push(`${record.partition}: ${record.value.key}`)
+          return { consumed: [record], outputs: [] }
+        })
+        return all(flow.records$.pipe(work, flow.commit()))
+      }
+      const both = [stage(one), stage(two)]
+      const isShared = () =>
+        withAdmin(brokers, async admin => {
+          const { groups } = await admin.describeGroups([run.names.group('g')])
+          return groups[0]!.state === 'Stable' && groups[0]!.members.length === 2
+        })
+      while (!(await isShared())) await settle()
+      await one.seal(['deadletters'])
+      await Promise.all(both)
+      assert.deepEqual(seen.sort(), ['0: 0', '0: 1', '1: 0', '1: 1'])
+    } finally {
+      await Promise.all([one.close(), two.close()])
+      await run.remove()
+    }
+  })
+
   it('is delivered once, also to a reader that starts between the two; after a reset it counts again', async () => {
     const run = testRun(brokers, { timeouts })
     const log = await run.open()
