@@ -86,10 +86,10 @@ export function createRegistryCodec(options: RegistryCodecOptions): RegistryCode
   }
 
   const fetchSchema = async (topic: Topic, id: number): Promise<void> => {
-    const json = await registry.schema(id)
-    if (json !== undefined) fetched.set(id, json)
-    else if (await registry.hasSubject(subjectOf(topic))) unknown.set(id, Date.now())
-    else throw strangeRegistry(topic, id)
+    const found = await registry.schemaOf(subjectOf(topic), id)
+    if (found === undefined) throw strangeRegistry(topic, id)
+    if (found === 'unknown') unknown.set(id, Date.now())
+    else fetched.set(id, found.json)
   }
 
   const strangeRegistry = (topic: Topic, id: number) =>

@@ -86,8 +86,24 @@ export class Registry {
     return schema
   }
 
-  /** Whether any schema was registered under this subject. Errors: LOG_UNAVAILABLE. */
-  async hasSubject(subject: string): Promise<boolean> {
+  /**
+   * The schema with an id that a record of the subject has: `unknown` where the registry knows the subject alone,
+   * undefined where it knows neither. As long as it knows neither it is asked again for a while, since one that has
+   * just started answers before it has read what it keeps. Errors: LOG_UNAVAILABLE.
+   */
+  async schemaOf(subject: string, id: number): Promise<{ json: string } | 'unknown' | undefined> {
+    const start = performance.now()
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      const json = await this.schema(id)
+      if (json !== undefined) return { json }
+      if (await this.#hasSubject(subject)) return 'unknown'
+      if (performance.now() - start + pause > this.#waitMs) return undefined
+      await this.#pause(pause)
+    }
+  }
+
+  /** Whether any schema was registered under this subject. */
+  async #hasSubject(subject: string): Promise<boolean> {
     const answer = await this.#ask('GET', `/subjects/${encodeURIComponent(subject)}/versions`)
     if (answer.status !== 200 && !isAbsent(answer)) throw this.#unexpected(answer)
     return answer.status === 200
@@ -160,8 +176,12 @@ export class Registry {
         const seconds = Math.round(spent / 1000)
         throw this.#unavailable(seconds > 0 ? `${fault} (asked for ${seconds} s)` : fault, cause)
       }
-      await setTimeout(pause, undefined, { signal: this.#closed.signal }).catch(() => this.#checkOpen())
+      await this.#pause(pause)
     }
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    await setTimeout(milliseconds, undefined, { signal: this.#closed.signal }).catch(() => this.#checkOpen())
   }
 
   #checkOpen(): void {

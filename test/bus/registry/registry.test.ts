@@ -131,7 +131,7 @@ describe('a schema registry', { skip }, () => {
 
   test('a registry that has lost its schemas, or is another one, condemns nothing', async () => {
     const { topicName, subject } = names()
-    const codec = createRegistryCodec({ registry: registry(), topicName })
+    const codec = createRegistryCodec({ registry: new Registry({ url, waitMs: 0 }), topicName })
     const bytes = Uint8Array.of(0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3)
     const told = {
       code: 'LOG_MISMATCH',
@@ -141,6 +141,18 @@ describe('a schema registry', { skip }, () => {
     // It is asked again, since they may be back.
     await codec.prepareToEncode(['questions'])
     await codec.prepareToDecode('questions', bytes)
+  })
+
+  test('a registry that is about to know its schemas is waited for', async () => {
+    const { topicName } = names()
+    const writer = createRegistryCodec({ registry: registry(), topicName })
+    const reader = createRegistryCodec({ registry: registry(), topicName })
+    const bytes = Uint8Array.of(0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3)
+    const waiting = reader.prepareToDecode('questions', bytes)
+    await new Promise(resolve => setTimeout(resolve, 300))
+    await writer.prepareToEncode(['questions'])
+    await waiting
+    assert.throws(() => reader.decode('questions', bytes), { code: 'SCHEMA_UNKNOWN' })
   })
 
   test('the schema of another topic does not resolve', async () => {
