@@ -169,7 +169,6 @@ export class Learner {
     // As torch.nn.utils.clip_grad_norm_.
     const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
     const updated = adamw(weights, name => sums.data(name), clipping / options.responses, state, options)
-    sums.clear()
     return { weights: updated, gradientNorm }
   }
 

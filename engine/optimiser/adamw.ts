@@ -8,6 +8,7 @@
 import { Tensor } from 'onnxruntime-node'
 import type { UpdateOptions } from '../port.ts'
 import type { Weights } from '../weights/weights.ts'
+import { AdamwKernel } from './adamw-kernel.ts'
 
 /** Owned by the optimiser and written in place. */
 export interface OptimiserState {
@@ -34,9 +35,11 @@ function decays(weight: Tensor): boolean {
   return weight.dims.length > 1
 }
 
+const kernel = new AdamwKernel()
+
 /**
  * One step.
- * @param gradients by parameter name
+ * @param gradients by parameter name; zero afterwards
  * @param scale factor of the gradients (mean over responses, clipping)
  * @returns new weights; `state` is advanced in place
  */
@@ -53,19 +56,12 @@ export function adamw(
   const updated = new Map<string, Tensor>()
   for (const [name, weight] of weights) {
     const w = weight.data as Float32Array
-    const g = gradients(name)
     const m = state.m.get(name)!.data as Float32Array
     const v = state.v.get(name)!.data as Float32Array
     const shrink = decays(weight) ? 1 - learningRate * weightDecay : 1
     const next = new Float32Array(w.length)
-    for (let i = 0; i < w.length; i++) {
-      const slope = g[i]! * scale
-      const mean = beta1 * m[i]! + (1 - beta1) * slope
-      const square = beta2 * v[i]! + (1 - beta2) * slope * slope
-      m[i] = mean
-      v[i] = square
-      next[i] = w[i]! * shrink - (rate * mean) / (Math.sqrt(square) * correction + epsilon)
-    }
+    const factors = { scale, beta1, beta2, rate, correction, epsilon, shrink }
+    kernel.step(w, gradients(name), m, v, next, factors)
     updated.set(name, new Tensor('float32', next, weight.dims))
   }
   return updated
