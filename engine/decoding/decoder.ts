@@ -19,8 +19,10 @@ import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
-import { cacheNames, decodeGraph, INPUT, LOGITS } from './decode-graph.ts'
+import { decodeGraph } from './decode-graph.ts'
 import { KeyValueCache } from './key-value-cache.ts'
+import { maskFeeds } from './masks.ts'
+import { cacheNames, INPUT, LOGITS } from './names.ts'
 
 const FEWEST_ROWS = 17
 const MOST_ROWS = 32
@@ -180,8 +182,7 @@ export class Decoder {
           tokens.map((_, i) => start + i),
           Int32Array.of(tokens.length - 1),
         ),
-        [INPUT.cacheMask]: zeros([1, 1, 1, 1, start]),
-        [INPUT.passMask]: causalMask(tokens.length),
+        ...maskFeeds(this.#config, { firsts: [start], tokens: tokens.length, cached: start }),
       })
       this.#cache.append(fetched, [slot], [start])
       logits = fetched[LOGITS]!.data as Float32Array
@@ -198,11 +199,6 @@ export class Decoder {
       tokens[slot] = row.ids.at(-1)!
     })
     this.#cache.grow(Math.max(...positions) + 1)
-    const { length } = this.#cache
-    const mask = new Float32Array(count * length)
-    rows.forEach((_, slot) => {
-      mask.fill(Number.NEGATIVE_INFINITY, slot * length + positions[slot]!, (slot + 1) * length)
-    })
     const fetched = await this.#run({
       ...fixed,
       ...this.#cache.rows(count),
@@ -212,8 +208,7 @@ export class Decoder {
         positions,
         tokens.map((_, slot) => slot),
       ),
-      [INPUT.cacheMask]: new Tensor('float32', mask, [count, 1, 1, 1, length]),
-      [INPUT.passMask]: zeros([1, 1]),
+      ...maskFeeds(this.#config, { firsts: positions, tokens: 1, cached: this.#cache.length }),
     })
     this.#cache.append(fetched, [...rows.keys()], positions)
     return fetched[LOGITS]!.data as Float32Array
@@ -253,13 +248,4 @@ export class Decoder {
 function zeros(dims: readonly number[]): Tensor {
   const size = dims.reduce((product, length) => product * length, 1)
   return new Tensor('float32', new Float32Array(size), dims)
-}
-
-/** [S, S]: 0 up to the diagonal, −∞ beyond. */
-function causalMask(size: number): Tensor {
-  const mask = new Float32Array(size * size)
-  for (let row = 0; row < size; row++) {
-    mask.fill(Number.NEGATIVE_INFINITY, row * size + row + 1, (row + 1) * size)
-  }
-  return new Tensor('float32', mask, [size, size])
 }

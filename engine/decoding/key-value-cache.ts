@@ -6,7 +6,7 @@
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Feeds, Fetched } from '../runtime/session.ts'
-import { cacheNames } from './decode-graph.ts'
+import { cacheNames } from './names.ts'
 
 /** L is a multiple of this. Also a multiple of what vector instructions sum at once: see Decoder. */
 const STEP = 64

@@ -1,12 +1,14 @@
 /** A decoder layer as graphs: forward alone, forward for training, and backward in two ways. */
 import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
 import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
 import type { Dim } from '../graph/value.ts'
-import { positionValues } from './positions.ts'
+import { layerOperations } from './layer-operations.ts'
+import { positionValues, type Reach } from './positions.ts'
 
 export interface LayerGraphs {
   /** `x` [B, T, D], the inputs of positions.ts and the layer's weights to `y` [B, T, D]. */
@@ -24,13 +26,11 @@ export interface LayerGraphs {
   readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
 
-export function layerGraphs(config: ModelConfig): LayerGraphs {
-  const architecture = architectureOf(config)
+export function layerGraphs(config: ModelConfig, reach: Reach): LayerGraphs {
   const x = input('x', ['B', 'T', config.hiddenSize])
-  const weights = new Map(
-    [...architecture.layerParameters(config)].map(([name, shape]) => [name, input(name, shape)]),
-  )
-  const y = architecture.layer(config, x, weights, positionValues(config))
+  const weights = new Map([...layerParameters(config)].map(([name, shape]) => [name, input(name, shape)]))
+  const operations = layerOperations(config, weights, positionValues(config, reach))
+  const y = architectureOf(config).layer(operations, config, x)
 
   const onto = new Map([...weights].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
   const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...weights.values()], { onto })

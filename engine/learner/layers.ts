@@ -1,12 +1,13 @@
 /**
- * Runs a batch of rows through the decoder layers, forward and backward. All layers share the same sessions.
+ * Runs a batch of rows through the decoder layers, forward and backward. All layers of a reach share the same
+ * sessions.
  *
  * Between the passes each layer's input is kept, and as many layers' activations as fit into a budget; the
  * backward pass of the others computes them again. The result is the same to the bit, memory and time differ.
  */
 import type { Tensor } from 'onnxruntime-node'
-import { architectureOf } from '../architectures/architecture.ts'
-import type { ModelConfig } from '../architectures/config.ts'
+import { type ModelConfig, windowOf } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 import type { Dim } from '../graph/value.ts'
 import { type Feeds, Session, type SessionOptions } from '../runtime/session.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
@@ -14,7 +15,7 @@ import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { layerGraphs } from './layer-graphs.ts'
-import { positionFeeds, positionLengths } from './positions.ts'
+import { positionFeeds, positionLengths, type Reach, reachesOf } from './positions.ts'
 
 /** What is kept of a layer between forward and backward pass. */
 export interface LayerTrace {
@@ -28,28 +29,23 @@ interface Sessions {
   readonly training: Session
   readonly backward: Session
   readonly recomputing: Session
+  /** Shapes of what is kept. */
+  readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
 
 export class Layers {
   readonly #config: ModelConfig
   readonly #budget: number
-  readonly #sessions: Sessions
-  readonly #keptShapes: ReadonlyMap<string, readonly Dim[]>
+  readonly #sessions: ReadonlyMap<Reach, Sessions>
   readonly #parameters: readonly string[]
   readonly #buffers = new Buffers()
   readonly #positions: (length: number) => Feeds
 
-  private constructor(
-    config: ModelConfig,
-    budget: number,
-    sessions: Sessions,
-    keptShapes: ReadonlyMap<string, readonly Dim[]>,
-  ) {
+  private constructor(config: ModelConfig, budget: number, sessions: ReadonlyMap<Reach, Sessions>) {
     this.#config = config
     this.#budget = budget
     this.#sessions = sessions
-    this.#keptShapes = keptShapes
-    this.#parameters = [...architectureOf(config).layerParameters(config).keys()]
+    this.#parameters = [...layerParameters(config).keys()]
     this.#positions = positionFeeds(config)
   }
 
@@ -61,14 +57,18 @@ export class Layers {
     activationBytes: number,
     options: SessionOptions,
   ): Promise<Layers> {
-    const graphs = layerGraphs(config)
-    const sessions = {
-      forward: await Session.create('layer forward', graphs.forward, options),
-      training: await Session.create('layer forward for training', graphs.training, options),
-      backward: await Session.create('layer backward', graphs.backward, options),
-      recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+    const sessions = new Map<Reach, Sessions>()
+    for (const reach of reachesOf(config)) {
+      const graphs = layerGraphs(config, reach)
+      sessions.set(reach, {
+        forward: await Session.create('layer forward', graphs.forward, options),
+        training: await Session.create('layer forward for training', graphs.training, options),
+        backward: await Session.create('layer backward', graphs.backward, options),
+        recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+        kept: graphs.kept,
+      })
     }
-    return new Layers(config, activationBytes, sessions, graphs.kept)
+    return new Layers(config, activationBytes, sessions)
   }
 
   /**
@@ -79,7 +79,7 @@ export class Layers {
     let current = x
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const y = this.#buffers.tensor(`forward.${layer % 2}`, x.dims)
-      await this.#sessions.forward.run(this.#feeds(weights, layer, current), { y })
+      await this.#of(layer).forward.run(this.#feeds(weights, layer, current), { y })
       current = y
     }
     return current
@@ -88,15 +88,16 @@ export class Layers {
   /** As `forward`, with what `backward` needs of each layer: valid until the next call of `trace`. */
   async trace(weights: Weights, x: Tensor): Promise<{ y: Tensor; traces: LayerTrace[] }> {
     const traces: LayerTrace[] = []
-    const shapes = this.#keptDims(x.dims)
-    const bytes = [...shapes.values()].reduce((sum, dims) => sum + 4 * dims.reduce((a, b) => a * b, 1), 0)
     let current = x
     let spent = 0
     for (let layer = 0; layer < this.#config.layers; layer++) {
+      const sessions = this.#of(layer)
+      const shapes = this.#keptDims(sessions, x.dims)
+      const bytes = [...shapes.values()].reduce((sum, dims) => sum + 4 * dims.reduce((a, b) => a * b, 1), 0)
       const y = this.#buffers.tensor(`trace.${layer}`, x.dims)
       const keep = spent + bytes <= this.#budget
       const kept = keep ? this.#keptOf(layer, shapes) : {}
-      const session = keep ? this.#sessions.training : this.#sessions.forward
+      const session = keep ? sessions.training : sessions.forward
       await session.run(this.#feeds(weights, layer, current), { y, ...kept })
       if (keep) spent += bytes
       traces.push(keep ? { x: current, kept } : { x: current })
@@ -128,19 +129,26 @@ export class Layers {
         // Each sum is read by the one node that writes it, so it can be both input and output.
         fetches[`gradient.${name}`] = sum
       }
-      await (kept ? this.#sessions.backward : this.#sessions.recomputing).run(feeds, fetches)
+      const { backward, recomputing } = this.#of(layer)
+      await (kept ? backward : recomputing).run(feeds, fetches)
       current = dx
     }
     return current
   }
 
   async release(): Promise<void> {
-    for (const session of Object.values(this.#sessions)) await session.release()
+    for (const { forward, training, backward, recomputing } of this.#sessions.values()) {
+      for (const session of [forward, training, backward, recomputing]) await session.release()
+    }
   }
 
-  #keptDims([rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
-    const lengths = { B: rows!, ...positionLengths(length!) }
-    return new Map([...this.#keptShapes].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
+  #of(layer: number): Sessions {
+    return this.#sessions.get(windowOf(this.#config, layer) === undefined ? 'full' : 'window')!
+  }
+
+  #keptDims({ kept }: Sessions, [rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
+    const lengths = { B: rows!, ...positionLengths(this.#config, length!) }
+    return new Map([...kept].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
   }
 
   #keptOf(layer: number, shapes: ReadonlyMap<string, readonly number[]>): Feeds {

@@ -94,7 +94,7 @@ export class Learner {
     for (const batch of this.#batches(lengths)) {
       const { members } = batch
       const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
-      const x = embed(weights.get(EMBEDDING)!, rows, batch)
+      const x = this.#embed(weights, rows, batch)
       const y = await this.#layers.forward(weights, x)
       const ranges = members.map(index => sequences[index]!)
       const hidden = await this.#head.norm(weights, gatherRows(y, ranges))
@@ -201,7 +201,7 @@ export class Learner {
     losses: Float64Array,
   ): Promise<void> {
     const rows = works.map(({ ids }) => ids)
-    const { y, traces } = await this.#layers.trace(weights, embed(weights.get(EMBEDDING)!, rows, batch))
+    const { y, traces } = await this.#layers.trace(weights, this.#embed(weights, rows, batch))
     const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
       works[0]!.kind,
@@ -219,7 +219,11 @@ export class Learner {
       losses[index] = sum / count
     }
     const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y), sums)
-    addEmbeddingGradient(sums.data(EMBEDDING), rows, dx)
+    addEmbeddingGradient(sums.data(EMBEDDING), rows, dx, this.#config.embeddingScale)
+  }
+
+  #embed(weights: Weights, rows: readonly Int32Array[], batch: Batch): Tensor {
+    return embed(weights.get(EMBEDDING)!, rows, batch, this.#config.embeddingScale)
   }
 
   #batches(lengths: readonly number[]): Batch[] {
