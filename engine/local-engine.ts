@@ -41,7 +41,7 @@ import { writeModel } from './weights/write-model.ts'
 export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
   const model = await loadModelDirectory(options.path)
   const { config, rawConfig } = model
-  const tokenizer = await ChatTokenizer.load(model.path, rawConfig, config.vocabularySize)
+  const tokenizer = ChatTokenizer.load(model, rawConfig, config.vocabularySize)
   const decoder = await Decoder.create(config, { ...options, stopTokens: tokenizer.stopTokens })
   const learner = await Learner.create(config, options)
   return new LocalEngine(options, model, tokenizer, decoder, learner)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Message } from '../../../engine/port.ts'
 import { ChatTokenizer } from '../../../engine/tokens/chat-tokenizer.ts'
+import { readCompanions } from '../../../engine/weights/companions.ts'
 import { CHATML_WITHOUT_SYSTEM, makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
 
 const [END_OF_TEXT, START, STOP] = [0, 1, 2]
@@ -17,8 +18,8 @@ before(async () => {
 })
 after(() => model.remove())
 
-const load = (path: string, config: Record<string, unknown> = {}, vocabulary = VOCABULARY) =>
-  ChatTokenizer.load(path, config, vocabulary)
+const load = async (path: string, config: Record<string, unknown> = {}, vocabulary = VOCABULARY) =>
+  ChatTokenizer.load({ path, companions: await readCompanions(path) }, config, vocabulary)
 const user = (content: string): Message => ({ role: 'user', content })
 const controls = (ids: Int32Array) => Array.from(ids).filter(id => id <= STOP)
 
@@ -190,7 +191,8 @@ test('a template that asks for the date gets the same one every day', async () =
 test('every token that any of the files calls the end of a sequence stops a response', async () => {
   const stops = async (files: Record<string, unknown>, config: Record<string, unknown> = {}) => {
     let found: readonly number[] = []
-    await withFiles(files, async path => {
+    // A template that names no token of its own.
+    await withFiles({ 'chat_template.jinja': "{{ messages[0]['content'] }}", ...files }, async path => {
       found = (await load(path, config)).stopTokens
     })
     return found
@@ -219,6 +221,27 @@ test('every token that any of the files calls the end of a sequence stops a resp
     code: 'MODEL_INVALID',
     message: /names no token that ends a response/,
   })
+})
+
+test('the token that the template writes behind an answer stops a response', async () => {
+  const none = { 'generation_config.json': null, 'tokenizer_config.json': null }
+  const body = "{{ m['role'] }}: {{ m['content'] }}"
+  const cases: [string, number[] | RegExp][] = [
+    [`{% for m in messages %}${body}\n <|im_end|>{% endfor %}`, [STOP]],
+    // Both stop: what the model may write first, and what follows it.
+    [`{% for m in messages %}${body}<|endoftext|><|im_end|>{% endfor %}`, [END_OF_TEXT]],
+    // Behind the answer comes text.
+    [`{% for m in messages %}${body} end <|im_end|>{% endfor %}`, /names no token that ends a response/],
+    // The next turn's opening, which is not written behind the last turn.
+    [`{% for m in messages %}<|im_start|>${body}{% endfor %}`, /names no token that ends a response/],
+    ["{% if messages | length > 1 %}{{ raise_exception('no') }}{% endif %}<|im_end|>", /names no token/],
+  ]
+  for (const [template, expected] of cases) {
+    await withFiles({ ...none, 'chat_template.jinja': template }, async path => {
+      if (expected instanceof RegExp) await assert.rejects(load(path), { message: expected })
+      else assert.deepEqual((await load(path)).stopTokens, expected)
+    })
+  }
 })
 
 test('ids that stand for no token decode to nothing', () => {
