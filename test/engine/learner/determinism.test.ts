@@ -27,16 +27,31 @@ const config: ModelConfig = {
   tiedHead: true,
 }
 
+const window = { tokens: 40, layers: [false, true] }
+const MODELS: readonly ModelConfig[] = [
+  config,
+  { ...config, architecture: 'qwen2', slidingWindow: window },
+  { ...config, architecture: 'qwen3', headDim: 24 },
+  {
+    ...config,
+    architecture: 'gemma2',
+    normOffset: 1,
+    embeddingScale: 3,
+    attentionSoftCap: 2,
+    logitSoftCap: 3,
+    slidingWindow: window,
+  },
+]
+
 const random = uniform(11)
-const weights: Weights = new Map(
-  [...parameterShapes(config)].map(([name, shape]) => {
-    const data = Float32Array.from(
-      { length: size(shape) },
-      () => (shape.length === 1 ? 1 : 0.1) + 0.1 * random(),
-    )
-    return [name, new Tensor('float32', data, shape)]
-  }),
-)
+function draftWeights(model: ModelConfig): Weights {
+  const shapes = [...parameterShapes(model)].map(([name, shape]) => {
+    const norm = name.endsWith('norm.weight')
+    const data = Float32Array.from({ length: size(shape) }, () => (norm ? 1 : 0) + 0.2 * random())
+    return [name, new Tensor('float32', data, shape)] as const
+  })
+  return new Map(shapes)
+}
 const draw = (length: number) =>
   Int32Array.from({ length }, () => Math.floor(((random() + 1) / 2) * config.vocabularySize))
 // Short ones too: products wider than tall are where threads could matter.
@@ -47,8 +62,8 @@ const items: TrainItem[] = Array.from({ length: 10 }, (_, index) => {
   return { loss: 'forward-kl', prompt, response, teacher: factored(hidden, config.hiddenSize) }
 })
 
-async function train(options: LearnerOptions): Promise<string> {
-  const learner = await Learner.create(config, options)
+async function train(model: ModelConfig, weights: Weights, options: LearnerOptions): Promise<string> {
+  const learner = await Learner.create(model, options)
   const state = initialState(weights)
   let current = weights
   for (let step = 0; step < 3; step++) {
@@ -66,14 +81,19 @@ async function train(options: LearnerOptions): Promise<string> {
   return weightsHash(current)
 }
 
-describe('training', () => {
-  it('gives the same bits again, in a new session, and with 1 or 2 threads', async () => {
-    const first = await train({ threads: 2, tokensPerPass: 512 })
-    for (const threads of [2, 1]) assert.equal(await train({ threads, tokensPerPass: 512 }), first)
-  })
+for (const model of MODELS) {
+  const weights = draftWeights(model)
+  const run = (options: LearnerOptions) => train(model, weights, options)
 
-  it('gives the same bits whether activations are kept or computed again', async () => {
-    const kept = await train({ threads: 2, tokensPerPass: 1024 })
-    assert.equal(await train({ threads: 2, tokensPerPass: 1024, activationBytes: 0 }), kept)
+  describe(`training ${model.architecture}`, () => {
+    it('gives the same bits again, in a new session, and with 1 or 2 threads', async () => {
+      const first = await run({ threads: 2, tokensPerPass: 512 })
+      for (const threads of [2, 1]) assert.equal(await run({ threads, tokensPerPass: 512 }), first)
+    })
+
+    it('gives the same bits whether activations are kept or computed again', async () => {
+      const kept = await run({ threads: 2, tokensPerPass: 1024 })
+      assert.equal(await run({ threads: 2, tokensPerPass: 1024, activationBytes: 0 }), kept)
+    })
   })
-})
+}

@@ -11,7 +11,7 @@ import { headName } from '../../../engine/weights/parameter-shapes.ts'
 import type { Weights } from '../../../engine/weights/weights.ts'
 import { GOLDEN, type Golden, type GoldenName, readGolden, STEPPED } from '../../golden/golden.ts'
 import { assertClose, relativeError } from './close-to.ts'
-import { factored, responseSequence } from './items.ts'
+import { dense, factored, responseSequence } from './items.ts'
 
 const f32 = (tensor: Tensor) => tensor.data as Float32Array
 
@@ -74,6 +74,43 @@ for (const name of GOLDEN) {
         learner.discard()
       })
     }
+
+    it('numbers of scoring are those of the losses', async () => {
+      const head = student.get(headName(golden.config))!
+      for (const [index, { prompt, teacherPrompt, response }] of golden.items.entries()) {
+        const [own] = await learner.hiddenStates(student, [responseSequence(prompt, response)])
+        const [others] = await learner.hiddenStates(teacher, [responseSequence(teacherPrompt, response)])
+        const { kl, studentLogp } = await learner.numbers(
+          { hidden: own!, head },
+          { hidden: others!, head: teacherHead },
+          response,
+        )
+        const mean = (values: Float32Array) => values.reduce((sum, value) => sum + value, 0) / values.length
+        assertClose('KL', [mean(kl)], [golden.losses['forward-kl'][index]!])
+        assertClose('log-probability', [-mean(studentLogp)], [golden.losses['cross-entropy'][index]!])
+      }
+    })
+
+    it('a teacher of logits teaches what one of hidden states does', async () => {
+      const distributions = items['forward-kl'].map(item => {
+        assert(item.loss === 'forward-kl')
+        return item.teacher
+      })
+      const logits: TrainItem[] = []
+      for (const [index, { prompt, response }] of golden.items.entries()) {
+        const { data } = distributions[index]!
+        const hidden = new Float32Array(data.buffer, data.byteOffset, data.byteLength / 4)
+        const values = await learner.logits({ hidden, head: teacherHead })
+        const theirs = dense(values, golden.config.vocabularySize)
+        logits.push({ loss: 'forward-kl', prompt, response, teacher: theirs })
+      }
+      const { losses } = await learner.accumulate(student, teacherHead, logits)
+      assertClose('losses', losses, golden.losses['forward-kl'])
+      for (const [parameter, gradient] of golden.tensors('forward-kl')) {
+        assertClose(`gradient of ${parameter}`, learner.gradient(parameter)!, f32(gradient))
+      }
+      learner.discard()
+    })
 
     if (!STEPPED.includes(name)) return
     it('AdamW steps with clipping and decay', async () => {
