@@ -29,9 +29,10 @@ export function scaledFrequency(frequency: number, scaling: RotaryScaling | unde
   const stretched = f32(frequency / scaling.factor)
   if (scaling.kind === 'linear') return stretched
   const { lowFrequencyFactor: low, highFrequencyFactor: high, originalContextLength: context } = scaling
-  const wavelength = f32((2 * Math.PI) / frequency)
+  // torch divides a number by a tensor as the number times the reciprocal.
+  const wavelength = f32(f32(2 * Math.PI) * f32(1 / frequency))
   if (wavelength > context / low) return stretched
   if (wavelength < context / high) return frequency
-  const share = f32(f32(f32(context / wavelength) - low) / (high - low))
+  const share = f32(f32(f32(context * f32(1 / wavelength)) - low) / (high - low))
   return f32(f32(f32(f32(1 - share) * frequency) / scaling.factor) + f32(share * frequency))
 }
