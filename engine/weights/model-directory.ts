@@ -1,9 +1,9 @@
-/** Loads a Hugging Face model directory: configuration, weights and the files that go with them. */
+/** Loads a model: a Hugging Face directory (configuration, weights and the files that go with them) or a GGUF file. */
 import type { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
-import { type Companions, readCompanions } from './companions.ts'
-import { type RawConfig, readModelConfig } from './model-config.ts'
+import { isModelFile, loadGgufModel } from './gguf/gguf-model.ts'
+import { type ModelFiles, readModelFiles } from './model-files.ts'
 import { parameterShapes } from './parameter-shapes.ts'
 import type { Weights } from './weights.ts'
 import { WeightsFiles } from './weights-files.ts'
@@ -12,12 +12,8 @@ const HEAD = 'lm_head.weight'
 /** Buffers that old checkpoints stored among the weights; they follow from the configuration. */
 const DERIVED = /\.rotary_emb\.inv_freq$/
 
-export interface ModelDirectory {
-  readonly path: string
-  readonly config: ModelConfig
-  readonly rawConfig: RawConfig
+export interface ModelDirectory extends ModelFiles {
   readonly weights: Weights
-  readonly companions: Companions
 }
 
 /**
@@ -26,14 +22,9 @@ export interface ModelDirectory {
  * something is missing, damaged or left over; MODEL_UNSUPPORTED when the engine lacks what the model needs.
  */
 export async function loadModelDirectory(path: string): Promise<ModelDirectory> {
-  const { config, raw } = await readModelConfig(path)
-  return {
-    path,
-    config,
-    rawConfig: raw,
-    weights: await loadWeights(path, config),
-    companions: await readCompanions(path),
-  }
+  if (await isModelFile(path)) return loadGgufModel(path)
+  const files = await readModelFiles(path)
+  return { ...files, weights: await loadWeights(path, files.config) }
 }
 
 async function loadWeights(path: string, config: ModelConfig): Promise<Weights> {
