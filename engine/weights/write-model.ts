@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Tensor } from 'onnxruntime-node'
+import { configJson } from './config-json.ts'
 import { writeDurably } from './durable.ts'
 import type { ModelDirectory } from './model-directory.ts'
 import { storedBytes, writeSafetensors } from './safetensors.ts'
@@ -29,7 +30,7 @@ export async function writeModel(
     await writeDurably(join(folder, name), content)
   }
   const config = { ...source.rawConfig, ...dtypeFields(source.rawConfig, dtype) }
-  await write('config.json', json(config))
+  await write('config.json', configJson(config))
   for (const [name, content] of source.companions) await write(name, content)
   // transformers refuses files that do not name a framework.
   const options = { dtype, metadata: { format: 'pt' } }

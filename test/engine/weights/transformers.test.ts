@@ -71,11 +71,23 @@ async function ourLogits(path: string): Promise<number[][]> {
 
 test('transformers loads checkpoints and exports, sharded or not, f32 or bf16', async t => {
   const folder = await mkdtemp(join(tmpdir(), 'grasp-transformers-'))
-  const models = [await makeTinyModel({ tiedHead: true }), await makeTinyModel({ tiedHead: false })]
+  const gemmaConfig = {
+    model_type: 'gemma2',
+    architectures: ['Gemma2ForCausalLM'],
+    sliding_window: 4,
+    attn_logit_softcapping: 2,
+    final_logit_softcapping: 3,
+  }
+  const models = [
+    await makeTinyModel({ tiedHead: true }),
+    await makeTinyModel({ tiedHead: false }),
+    await makeTinyModel({ config: gemmaConfig }),
+  ]
   try {
-    const [tied, untied] = [
+    const [tied, untied, gemma] = [
       await loadModelDirectory(models[0]!.path),
       await loadModelDirectory(models[1]!.path),
+      await loadModelDirectory(models[2]!.path),
     ]
     const export_ = async (
       name: string,
@@ -92,10 +104,11 @@ test('transformers loads checkpoints and exports, sharded or not, f32 or bf16', 
       { policyVersion: 2, policies: new Map([1, 2].map(v => [v, tied.weights])), optimiser, state: {} },
     )
     await export_('sharded', untied, 'f32', 50_000)
+    await export_('gemma2', gemma, 'f32')
     await export_('bf16', untied, 'bf16')
     await export_('bf16-sharded', tied, 'bf16', 30_000)
     assert.ok((await readdir(join(folder, 'sharded'))).filter(name => name.includes('-of-')).length > 2)
-    const names = ['checkpoint', 'sharded', 'bf16', 'bf16-sharded']
+    const names = ['checkpoint', 'sharded', 'gemma2', 'bf16', 'bf16-sharded']
     const loaded = await loadInPython(
       t,
       names.map(name => join(folder, name)),
