@@ -1,7 +1,7 @@
 /** The commands and their options. What a command does is loaded when it is called. */
 import { Command, Option } from 'commander'
 import { addOperating } from './operating.ts'
-import { type AddCommand, withConfig, withOutput } from './options.ts'
+import { type AddCommand, collect, withConfig, withOutput } from './options.ts'
 import type { CommonOptions, Session } from './session.ts'
 
 const AFTER_HELP = `
@@ -116,6 +116,19 @@ export function createProgram(ended: (code: number) => void): Command {
     .addOption(
       new Option('--dtype <dtype>', 'number format of the weights').choices(['f32', 'bf16']).default('f32'),
     )
+
+  withOutput(
+    add(
+      program,
+      'pull <repository>',
+      'fetch a model from the Hugging Face hub (HF_ENDPOINT, HF_TOKEN)',
+      async () => (await import('./commands/pull.ts')).pullCommand,
+    ),
+  )
+    .option('--revision <revision>', 'branch, tag or commit', 'main')
+    .option('--to <folder>', 'where to put the files (default: models/REPOSITORY)')
+    .option('--include <pattern>', 'fetch these files alone, such as *.gguf; may be repeated', collect)
+    .option('--no-progress', 'show no progress')
 
   withOutput(
     withConfig(
