@@ -29,7 +29,7 @@ export function byteLevel(metadata: Metadata, { ids, added }: Vocabulary): Token
       fuse_unk: false,
       byte_fallback: false,
       ignore_merges: kind.ignoreMerges ?? false,
-      vocab: ids,
+      vocab: Object.fromEntries(ids),
       merges: metadata.strings('tokenizer.ggml.merges').map(merge => splitMerge(metadata, merge)),
     },
   }

@@ -47,7 +47,7 @@ export function sentencePiece(metadata: Metadata, { ids, added }: Vocabulary): T
       fuse_unk: true,
       byte_fallback: true,
       ignore_merges: false,
-      vocab: ids,
+      vocab: Object.fromEntries(ids),
       merges: mergesOf(ids, scoresOf(metadata), control),
     },
   }
@@ -62,11 +62,11 @@ function scoresOf(metadata: Metadata): readonly number[] {
 
 /** Of one token's cuts, that with the longest left part comes first, as in transformers' converter. */
 function mergesOf(
-  ids: Readonly<Record<string, number>>,
+  ids: ReadonlyMap<string, number>,
   scores: readonly number[],
   control: ReadonlySet<string>,
 ): [string, string][] {
-  const pieces = new Map(Object.entries(ids).filter(([token]) => !control.has(token)))
+  const pieces = new Map([...ids].filter(([token]) => !control.has(token)))
   const found: { readonly score: number; readonly left: string; readonly right: string }[] = []
   for (const [token, id] of pieces) {
     for (let cut = 1; cut < token.length; cut++) {

@@ -21,7 +21,7 @@ export interface AddedToken {
 
 export interface Vocabulary {
   /** Token → id, but for those that only fill the embedding up. */
-  readonly ids: Readonly<Record<string, number>>
+  readonly ids: ReadonlyMap<string, number>
   /** Control tokens, and those that are looked for in the text before all else. */
   readonly added: readonly AddedToken[]
 }
@@ -57,7 +57,7 @@ export function readVocabulary(metadata: Metadata, size: number): Vocabulary {
     if (type === CONTROL || type === UNKNOWN) added.push(addedToken(id, content, true))
     if (type === USER_DEFINED) added.push(addedToken(id, content, false))
   }
-  return { ids: Object.fromEntries(ids), added }
+  return { ids, added }
 }
 
 /** The token of an id that the metadata name, or undefined where they name none. @throws GraspError MODEL_INVALID */
