@@ -30,7 +30,8 @@ export class HubServer implements AsyncDisposable {
   mostAtOnce = 0
   trouble: Trouble = () => false
   /** Changes what the list says. */
-  list: (listing: { sha: string; siblings: Record<string, unknown>[] }) => unknown = listing => listing
+  list: (listing: { id: string; sha: string; siblings: Record<string, unknown>[] }) => unknown = listing =>
+    listing
   /** What is asked of a reader. */
   token: string | undefined
   gated = false
@@ -80,8 +81,6 @@ export class HubServer implements AsyncDisposable {
     this.asked.push(asked)
     const content = this.#contentOf(path)
     if (this.trouble(asked, response, content ?? Buffer.alloc(0))) return undefined
-    if (headers['accept-encoding'] !== 'identity')
-      return refuse(response, 400, 'Compressed', 'no ranges then')
     if (this.token !== undefined && headers.authorization !== `Bearer ${this.token}`) {
       if (headers.authorization !== undefined) {
         return refuse(response, 401, undefined, 'Invalid credentials in Authorization header')
@@ -93,13 +92,19 @@ export class HubServer implements AsyncDisposable {
     }
     const [, listed] = /^\/api\/models\/(.+)\/revision\//.exec(path) ?? []
     const [, resolved] = /^\/(.+)\/resolve\//.exec(path) ?? []
-    if (path.startsWith('/api/resolve-cache/')) return this.#send(response, headers, content!)
+    if (path.startsWith('/api/resolve-cache/')) {
+      response.setHeader('X-Repo-Commit', COMMIT)
+      response.setHeader('ETag', `"${gitBlobId(content!)}"`)
+      return this.#send(response, headers, content!)
+    }
     if ((listed ?? resolved) !== this.#name)
       return refuse(response, 404, 'RepoNotFound', 'Repository not found')
     if (listed !== undefined) return this.#sendList(path, response)
     if (!path.includes(`/resolve/${COMMIT}/`))
       return refuse(response, 404, 'RevisionNotFound', 'Invalid rev id')
     if (content === undefined) return refuse(response, 404, 'EntryNotFound', 'Entry not found')
+    // Compressed, ranges and sizes would be those of another file.
+    if (headers['accept-encoding'] !== 'identity') return refuse(response, 400, undefined, 'not compressed')
     const file = decodeURIComponent(path.split(`/resolve/${COMMIT}/`)[1]!)
     response.setHeader('X-Repo-Commit', COMMIT)
     response.setHeader('X-Linked-Size', content.length)
@@ -140,7 +145,7 @@ export class HubServer implements AsyncDisposable {
         ...(isLarge(rfilename) ? { lfs } : {}),
       }
     })
-    const listing = this.list({ sha: COMMIT, siblings })
+    const listing = this.list({ id: this.#name, sha: COMMIT, siblings })
     return response.setHeader('content-type', 'application/json').end(JSON.stringify(listing))
   }
 
