@@ -186,14 +186,11 @@ class LocalEngine implements Engine {
   }
 
   saveCheckpoint(path: string, state: unknown): Promise<void> {
-    return this.#enqueue(() =>
-      saveCheckpoint(path, this.#checkpointModel(), {
-        policyVersion: this.#policies.newest,
-        policies: this.#policies.versions,
-        optimiser: this.#optimiser,
-        state,
-      }),
-    )
+    return this.#enqueue(() => {
+      const { newest, versions } = this.#policies
+      const checkpoint = { policyVersion: newest, policies: versions, optimiser: this.#optimiser, state }
+      return saveCheckpoint(path, this.#checkpointModel(), checkpoint, this.#policies.hash(newest))
+    })
   }
 
   loadCheckpoint(path: string): Promise<unknown> {

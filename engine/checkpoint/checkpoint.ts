@@ -16,7 +16,6 @@ import { recoverFolder, replaceFolder, syncFolder, writeDurably } from '../weigh
 import { loadModelDirectory, type ModelDirectory } from '../weights/model-directory.ts'
 import { readSafetensors, writeSafetensors } from '../weights/safetensors.ts'
 import type { Weights } from '../weights/weights.ts'
-import { weightsHash } from '../weights/weights-hash.ts'
 import { writeModel } from '../weights/write-model.ts'
 import { readState, STATE_FILE, stateJson } from './checkpoint-state.ts'
 
@@ -39,11 +38,15 @@ export interface CheckpointModel extends Pick<ModelDirectory, 'rawConfig' | 'com
   readonly teacherHash: string
 }
 
-/** Durable and complete when it returns; before that, `path` is what it was. */
+/**
+ * Durable and complete when it returns; before that, `path` is what it was.
+ * @param newestHash the weights hash of the newest policy
+ */
 export async function saveCheckpoint(
   path: string,
   model: CheckpointModel,
   checkpoint: Checkpoint,
+  newestHash: string,
 ): Promise<void> {
   const { policyVersion, policies, optimiser } = checkpoint
   const newest = policies.get(policyVersion)!
@@ -65,7 +68,7 @@ export async function saveCheckpoint(
       if (stored.length > 0) await syncFolder(join(folder, POLICIES))
       const state = stateJson({
         policyVersion,
-        weightsHash: weightsHash(newest),
+        weightsHash: newestHash,
         teacherHash: model.teacherHash,
         optimiserSteps: optimiser?.steps ?? 0,
         keptPolicies: kept,

@@ -38,7 +38,8 @@ interface Loaded {
 async function loadInPython(t: TestContext, paths: readonly string[]): Promise<Loaded[] | undefined> {
   const cases = JSON.stringify(paths.map(path => ({ path, ids: IDS })))
   try {
-    const env = { ...process.env, HF_HUB_OFFLINE: '1' }
+    // Nothing beside the script is to be taken for a package.
+    const env = { ...process.env, HF_HUB_OFFLINE: '1', PYTHONSAFEPATH: '1' }
     const { stdout } = await run(PYTHON, [SCRIPT, cases], { env, maxBuffer: 1e8 })
     return stdout
       .trim()
@@ -102,6 +103,7 @@ test('transformers loads checkpoints and exports, sharded or not, f32 or bf16', 
       join(folder, 'checkpoint'),
       { ...tied, teacher: tied.weights, teacherHash },
       { policyVersion: 2, policies: new Map([1, 2].map(v => [v, tied.weights])), optimiser, state: {} },
+      teacherHash,
     )
     await export_('sharded', untied, 'f32', 50_000)
     await export_('gemma2', gemma, 'f32')
