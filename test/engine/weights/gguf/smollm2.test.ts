@@ -1,0 +1,62 @@
+/**
+ * A real GGUF file (see test/fixtures/fetch-language-models.ts) against what transformers and llama.cpp make of it
+ * (test/golden/smollm2.py).
+ */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { describe, it } from 'node:test'
+import { ChatTokenizer } from '../../../../engine/tokens/chat-tokenizer.ts'
+import { loadModelDirectory } from '../../../../engine/weights/model-directory.ts'
+import { readModelFiles } from '../../../../engine/weights/model-files.ts'
+import { smollm2Gguf } from '../../../fixtures/fetch-language-models.ts'
+import { companionJson, textIds, withPlainText } from '../../../helpers/plain-text.ts'
+
+const golden = JSON.parse(await readFile(new URL('../../../golden/smollm2.json', import.meta.url), 'utf8'))
+
+describe('SmolLM2-135M-Instruct as a GGUF file', async () => {
+  const file = await smollm2Gguf()
+  const skip = file.missing ?? false
+  const path = file.path ?? ''
+
+  it('has the parameters of transformers, bit for bit', { skip }, async () => {
+    const { weights } = await loadModelDirectory(path)
+    assert.deepEqual([...weights.keys()].sort(), Object.keys(golden.tensors).sort())
+    for (const [name, tensor] of weights) {
+      const data = tensor.data as Float32Array
+      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      assert.equal(createHash('sha256').update(bytes).digest('hex'), golden.tensors[name], name)
+    }
+  })
+
+  it('has its configuration', { skip }, async () => {
+    const { config } = await readModelFiles(path)
+    assert.deepEqual(config, {
+      architecture: 'llama',
+      hiddenSize: 576,
+      intermediateSize: 1536,
+      layers: 30,
+      heads: 9,
+      keyValueHeads: 3,
+      headDim: 64,
+      vocabularySize: 49_152,
+      contextLength: 8192,
+      normEpsilon: 1e-5,
+      tiedHead: true,
+      ropeTheta: 100_000,
+    })
+  })
+
+  it("cuts texts into llama.cpp's tokens, and renders chats as transformers does", { skip }, async () => {
+    const model = await readModelFiles(path)
+    const { rawConfig, config } = model
+    const tokenizer = ChatTokenizer.load(model, rawConfig, config.vocabularySize)
+    for (const { messages, ids } of golden.chats) assert.deepEqual([...tokenizer.encodeChat(messages)], ids)
+    assert.deepEqual(tokenizer.stopTokens, [2])
+
+    const template = companionJson(model.companions, 'tokenizer_config.json').chat_template
+    const companions = withPlainText(model.companions, template)
+    const plain = ChatTokenizer.load({ path, companions }, rawConfig, config.vocabularySize)
+    for (const [text, ids] of golden.texts) assert.deepEqual(textIds(plain, text), ids, JSON.stringify(text))
+  })
+})
