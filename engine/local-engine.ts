@@ -3,6 +3,7 @@
  * answered between two passes of the one that runs. While onnxruntime works, the JavaScript thread is blocked, so
  * a pipeline keeps its engine in another process (process/proxy.ts).
  */
+import { createHash } from 'node:crypto'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
@@ -33,8 +34,9 @@ import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
 import { replaceFolder } from './weights/durable.ts'
+import { HashThread } from './weights/hash-thread.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
-import { weightsHash } from './weights/weights-hash.ts'
+import { WeightsHasher, weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
 
 /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
@@ -57,6 +59,8 @@ class LocalEngine implements Engine {
   readonly #queue = new SerialQueue()
   /** Made at the first step: an engine that only generates needs no moments. */
   #optimiser: OptimiserState | undefined
+  /** From the first gradient on: new weights are hashed while the next are computed. */
+  #hashThread: HashThread | undefined
   /** Responses in the running sum of gradients. */
   #accumulated = 0
   #closing: Promise<void> | undefined
@@ -148,6 +152,7 @@ class LocalEngine implements Engine {
           `a slice was made with the output head ${item.teacher.head}; this engine's teacher has ${teacher.headHash}`,
         )
       }
+      if (this.#options.threads > 1) this.#hashThread ??= new HashThread()
       const accumulated = await this.#learner.accumulate(this.#policies.get(newest), teacher.head, items)
       this.#accumulated += items.length
       return accumulated
@@ -170,9 +175,12 @@ class LocalEngine implements Engine {
         throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
       this.#optimiser ??= initialState(weights)
-      const updated = this.#learner.update(weights, this.#optimiser, options)
+      const hasher = new WeightsHasher(this.#hashThread?.hash() ?? createHash('sha256'))
+      const updated = this.#learner.update(weights, this.#optimiser, options, (name, weight) =>
+        hasher.add(name, weight),
+      )
       this.#accumulated = 0
-      const version = this.#policies.add(updated.weights)
+      const version = this.#policies.add(updated.weights, hasher.digest())
       return { version, gradientNorm: updated.gradientNorm, weightsHash: this.#policies.hash(version) }
     })
   }
@@ -243,6 +251,7 @@ class LocalEngine implements Engine {
   async #close(): Promise<void> {
     await this.#decoder.release()
     await this.#learner.close()
+    await this.#hashThread?.close()
     this.#policies.checkTeacher()
   }
 

@@ -151,12 +151,14 @@ export class Learner {
 
   /**
    * Clips, steps AdamW and drops what was accumulated.
+   * @param made told each new weight, in the order of their names, before the next is computed
    * @returns new weights, and the norm of the mean gradient before clipping; `state` is advanced in place
    */
   update(
     weights: Weights,
     state: OptimiserState,
     options: UpdateOptions,
+    made?: (name: string, weight: Tensor) => void,
   ): { weights: Weights; gradientNorm: number } {
     const sums = this.#sums
     if (!sums || options.responses <= 0) {
@@ -168,7 +170,8 @@ export class Learner {
     }
     // As torch.nn.utils.clip_grad_norm_.
     const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
-    const updated = adamw(weights, name => sums.data(name), clipping / options.responses, state, options)
+    const scale = clipping / options.responses
+    const updated = adamw(weights, name => sums.data(name), scale, state, options, made)
     return { weights: updated, gradientNorm }
   }
 

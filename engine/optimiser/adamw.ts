@@ -41,6 +41,7 @@ const kernel = new AdamwKernel()
  * One step.
  * @param gradients by parameter name; zero afterwards
  * @param scale factor of the gradients (mean over responses, clipping)
+ * @param made told each new weight, in the order of their names, before the next is computed
  * @returns new weights; `state` is advanced in place
  */
 export function adamw(
@@ -49,12 +50,14 @@ export function adamw(
   scale: number,
   state: OptimiserState,
   { learningRate, betas: [beta1, beta2], epsilon, weightDecay }: Omit<UpdateOptions, 'responses' | 'clip'>,
+  made: (name: string, weight: Tensor) => void = () => {},
 ): Weights {
   state.steps++
   const rate = learningRate / (1 - beta1 ** state.steps)
   const correction = 1 / Math.sqrt(1 - beta2 ** state.steps)
-  const updated = new Map<string, Tensor>()
-  for (const [name, weight] of weights) {
+  const updated = new Map(weights)
+  for (const name of [...weights.keys()].sort()) {
+    const weight = weights.get(name)!
     const w = weight.data as Float32Array
     const m = state.m.get(name)!.data as Float32Array
     const v = state.v.get(name)!.data as Float32Array
@@ -62,7 +65,9 @@ export function adamw(
     const next = new Float32Array(w.length)
     const factors = { scale, beta1, beta2, rate, correction, epsilon, shrink }
     kernel.step(w, gradients(name), m, v, next, factors)
-    updated.set(name, new Tensor('float32', next, weight.dims))
+    const tensor = new Tensor('float32', next, weight.dims)
+    updated.set(name, tensor)
+    made(name, tensor)
   }
   return updated
 }
