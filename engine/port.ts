@@ -195,7 +195,7 @@ export interface Engine {
 }
 
 export interface EngineOptions {
-  /** A Hugging Face directory: config.json, *.safetensors, tokenizer.json. */
+  /** A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file. */
   readonly path: string
   readonly device: 'cpu'
   readonly threads: number

@@ -1,5 +1,5 @@
 /** Reads config.json of a Hugging Face directory; its architecture says what it means. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
@@ -21,12 +21,15 @@ export async function readModelConfig(directory: string): Promise<{ config: Mode
   try {
     raw = JSON.parse(await readFile(path, 'utf8'))
   } catch (cause) {
-    throw new GraspError(
-      'MODEL_INVALID',
-      `${path} cannot be read: ${describeError(cause)}. A model is a Hugging Face directory with config.json, ` +
-        '*.safetensors and tokenizer.json.',
-      { cause },
-    )
+    const files = await readdir(directory).catch(() => [])
+    const gguf = files.find(name => name.endsWith('.gguf'))
+    const hint =
+      gguf === undefined
+        ? 'A model is a Hugging Face directory with config.json, *.safetensors and tokenizer.json, or a GGUF file.'
+        : `There is a GGUF file: name ${join(directory, gguf)} itself.`
+    throw new GraspError('MODEL_INVALID', `${path} cannot be read: ${describeError(cause)}. ${hint}`, {
+      cause,
+    })
   }
   return { config: parseModelConfig(path, raw), raw: raw as RawConfig }
 }

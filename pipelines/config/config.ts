@@ -24,7 +24,9 @@ const output = section('What the run leaves behind: checkpoints, the best policy
 
 const model = z
   .strictObject({
-    path: file().describe('A Hugging Face directory: config.json, *.safetensors, tokenizer.json.'),
+    path: file().describe(
+      'A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file.',
+    ),
     device: z.literal('cpu').default('cpu').describe('Where the model runs.'),
     threads: count(1)
       .max(1024)

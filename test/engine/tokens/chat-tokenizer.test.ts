@@ -138,6 +138,76 @@ test('tokens that the template writes are controls even where tokenizer.json doe
   })
 })
 
+test('white space that is a token of its own is text, also where the template writes it', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  const newline = { ...json.added_tokens[0], id: VOCABULARY, content: '\n', special: false }
+  json.added_tokens.push(newline)
+  const template = CHATML_WITHOUT_SYSTEM
+  await withFiles(
+    { 'tokenizer.json': json },
+    async path => {
+      const tokens = await load(path, {}, VOCABULARY + 1)
+      const ids = [...tokens.encodeChat([user('\n a\nb \n')])]
+      // After the role, within the text, and behind the two ends of turn and the assistant's role: trimmed is what was around.
+      assert.equal(ids.filter(id => id === VOCABULARY).length, 4)
+      assert.equal(tokens.decode(Int32Array.from(ids)), 'user\na\nb\nassistant\n')
+    },
+    { template },
+  )
+})
+
+test('a tokenizer.json that asks for truncation does not cut a prompt', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  json.truncation = { direction: 'Right', max_length: 3, strategy: 'LongestFirst', stride: 0 }
+  json.padding = { strategy: { Fixed: 500 }, direction: 'Right', pad_id: 0, pad_type_id: 0, pad_token: 'x' }
+  const settings = { eos_token: '<|im_end|>', model_max_length: 4 }
+  await withFiles({ 'tokenizer.json': json, 'tokenizer_config.json': settings }, async path => {
+    const messages = [user('the man of the hen '.repeat(20))]
+    assert.deepEqual((await load(path)).encodeChat(messages), tokenizer.encodeChat(messages))
+  })
+})
+
+test('what the template and the post-processor both write stands once', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  const begin = { id: '<|endoftext|>', ids: [END_OF_TEXT], tokens: ['<|endoftext|>'] }
+  json.post_processor = {
+    type: 'TemplateProcessing',
+    single: [{ SpecialToken: { id: begin.id, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+    pair: [],
+    special_tokens: { [begin.id]: begin },
+  }
+  const files = {
+    'tokenizer.json': json,
+    'tokenizer_config.json': { eos_token: '<|im_end|>', add_bos_token: true },
+    'special_tokens_map.json': { bos_token: { content: '<|endoftext|>' } },
+  }
+  const template = `{{ bos_token }}${CHATML_WITHOUT_SYSTEM}`
+  await withFiles(
+    files,
+    async path => {
+      const ids = (await load(path)).encodeChat([user('hi')])
+      assert.deepEqual(controls(ids), [END_OF_TEXT, START, STOP, START])
+    },
+    { template },
+  )
+})
+
+test('tools and documents are there and none, as transformers has them', async () => {
+  const template =
+    "{% if tools is none and documents is none and tools is defined %}{{ messages[0]['content'] }}{% endif %}<|im_end|>"
+  await withFiles({ 'chat_template.jinja': template }, async path => {
+    const tokens = await load(path)
+    assert.equal(tokens.decode(tokens.encodeChat([user('hi')])), 'hi')
+  })
+})
+
+test('a template keeps the white space that it begins with', async () => {
+  await withFiles({ 'chat_template.jinja': "\n\n{{ messages[0]['content'] }}<|im_end|>" }, async path => {
+    const tokens = await load(path)
+    assert.equal(tokens.decode(tokens.encodeChat([user('hi')])), '\n\nhi')
+  })
+})
+
 test('a template without a system role gets the system text in the user turn', async () => {
   const messages: Message[] = [{ role: 'system', content: 'Be brief.' }, user(' hi ')]
   const expected = 'user\nBe brief.\n\n hi\nassistant\n'

@@ -250,4 +250,13 @@ test('a path that is neither a directory nor a GGUF file is an error that says w
     code: 'MODEL_INVALID',
     message: /gone.gguf/,
   })
+  const directory = join(folder, 'pulled')
+  await mkdir(directory)
+  await assert.rejects(loadModelDirectory(directory), {
+    message: /A model is a Hugging Face directory .*or a GGUF file/,
+  })
+  await writeFile(join(directory, 'x-Q8_0.gguf'), '')
+  await assert.rejects(loadModelDirectory(directory), {
+    message: /There is a GGUF file: name .*pulled.x-Q8_0.gguf itself/,
+  })
 })

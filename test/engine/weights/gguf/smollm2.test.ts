@@ -3,9 +3,12 @@
  * (test/golden/smollm2.py).
  */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { ChatTokenizer } from '../../../../engine/tokens/chat-tokenizer.ts'
 import { loadModelDirectory } from '../../../../engine/weights/model-directory.ts'
 import { readModelFiles } from '../../../../engine/weights/model-files.ts'
@@ -29,6 +32,15 @@ describe('SmolLM2-135M-Instruct as a GGUF file', async () => {
       const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
       assert.equal(createHash('sha256').update(bytes).digest('hex'), golden.tensors[name], name)
     }
+  })
+
+  it('takes little more memory than its weights in f32 do', { skip }, async () => {
+    const child = fileURLToPath(new URL('../loading-child.ts', import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', child, path])
+    const { bytes, peak } = JSON.parse(stdout)
+    const { size } = await stat(path)
+    assert.equal(bytes, 538_060_032)
+    assert.ok(peak - bytes < size, `${peak - bytes} bytes beside the weights, the file has ${size}`)
   })
 
   it('has its configuration', { skip }, async () => {
