@@ -8,7 +8,7 @@ import { describeError, GraspError } from '../errors/grasp-error.ts'
 import type { HubAccess } from './access.ts'
 import { download, partOf } from './download.ts'
 import { type HubFile, type Listing, listing } from './listing.ts'
-import { type PullRecord, readRecord, writeRecord } from './record.ts'
+import { joinRecords, type PullRecord, readRecord, writeRecord } from './record.ts'
 import type { Repository } from './repository.ts'
 import type { RetryOptions } from './retry.ts'
 import { isComplete, lengthOf } from './verify.ts'
@@ -70,8 +70,8 @@ async function pullInto(options: PullOptions): Promise<Pulled> {
   const { access, repository, folder } = options
   const before = await readRecord(folder, repository.name)
   const { commit, files } = await wantedFiles(options)
+  const record = joinRecords(folder, before, recordOf(options, commit, files))
   await mkdir(folder, { recursive: true })
-  const record = recordOf(options, commit, files)
   await writeRecord(folder, { ...record, complete: false })
 
   const progress = new Progress(files, options.progress)

@@ -50,6 +50,24 @@ export async function readRecord(folder: string, repository: string): Promise<Pu
   throw failed(`${folder} holds files of ${record.repository}; give another folder for ${repository}`)
 }
 
+/**
+ * The record of a pull into a folder that may have files of an earlier one. Of the same commit they stay beside the
+ * new; of another they have to be among what is fetched now, or the folder would mix two versions of a model.
+ * @throws GraspError HUB_FAILED naming a file that is in the way.
+ */
+export function joinRecords(folder: string, before: PullRecord | undefined, now: PullRecord): PullRecord {
+  if (before === undefined) return now
+  if (before.commit === now.commit) {
+    return before.complete ? { ...now, files: { ...before.files, ...now.files } } : now
+  }
+  const left = Object.keys(before.files).find(name => !Object.hasOwn(now.files, name))
+  if (left === undefined) return now
+  throw failed(
+    `${folder} holds ${left} of commit ${before.commit}, which is not among the files to fetch of commit ` +
+      `${now.commit}. Give another folder for this version, or --revision ${before.commit}.`,
+  )
+}
+
 async function entriesOf(folder: string): Promise<string[]> {
   try {
     return await readdir(folder)

@@ -193,6 +193,25 @@ describe('a second pull', () => {
     }
   })
 
+  test('does not mix two versions: what the newer one lacks is in the way', async () => {
+    await fetchModel()
+    await fetchModel({ include: ['README.md'] })
+    const record = JSON.parse(String(await content('.grasp-pull.json')))
+    assert.deepEqual(Object.keys(record.files).sort(), [...Object.keys(files), 'README.md'].sort())
+    const newer = await HubServer.start(NAME, { 'config.json': '{}', 'model.safetensors': 'one file now' })
+    try {
+      newer.list = listing => ({ ...listing, sha: 'f'.repeat(40) })
+      const message = await failure({ access: { endpoint: newer.endpoint } })
+      assert.match(
+        message,
+        /model holds .* of commit 0123.*, which is not among .* of commit ffff.*Give another folder/,
+      )
+      assert.deepEqual(await content('config.json'), files['config.json'])
+    } finally {
+      await newer[Symbol.asyncDispose]()
+    }
+  })
+
   test('goes on from the parts that a stopped one left', async () => {
     hub.trouble = (asked, response, all) => {
       if (asked.at === 'storage')
