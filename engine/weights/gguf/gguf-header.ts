@@ -76,7 +76,7 @@ function checkStart(reader: HeaderReader): void {
   if (reader.fileSize < 4 || reader.u32('its magic number') !== MAGIC) {
     throw new GraspError(
       'MODEL_INVALID',
-      `${reader.path} is no GGUF file: it does not begin with the letters GGUF`,
+      `${reader.path} is no GGUF file: it does not begin with the letters GGUF. A model is a Hugging Face directory or a GGUF file.`,
     )
   }
   const version = reader.u32('its version')
