@@ -1,11 +1,11 @@
 /**
- * Samples responses for many prompts, up to 32 at a time; a row that ends makes room for the next prompt.
+ * Samples responses for many prompts, up to 16 or up to 32 at a time; a row that ends makes room for the next.
  *
  * A response does not depend on what is decoded beside it, to the bit. onnxruntime's matrix product blocks the
  * inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So prompts are read one by one, and steps run with 17 to 32 rows, some of which may only fill up: from
- * 2 to 32 rows, the time is that of reading the weights. The cache's length is a multiple of 64, so that sums
- * over it end alike however much room there is.
+ * orders. So prompts are read one by one, and the steps of a decoder run either with 2 to 16 rows or with 17 to 32,
+ * some of which may only fill up; the second takes a third longer, for twice the sequences. The cache's length is a
+ * multiple of 64, so that sums over it end alike however much room there is.
  *
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
  * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
@@ -24,8 +24,13 @@ import { KeyValueCache } from './key-value-cache.ts'
 import { maskFeeds } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
 
-const FEWEST_ROWS = 17
-const MOST_ROWS = 32
+/** Rows of a step: see above. */
+interface RowLimits {
+  readonly fewest: number
+  readonly most: number
+}
+const FEW: RowLimits = { fewest: 2, most: 16 }
+const MANY: RowLimits = { fewest: 17, most: 32 }
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
 const LONGEST_PASS = 128
 
@@ -33,7 +38,10 @@ export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /** Most sequences decoded together; beyond 32 counts as 32. */
+  /**
+   * Most sequences decoded together; beyond 32 counts as 32. Whether it is beyond 16 decides over the last bits of
+   * what is decoded, the number itself does not.
+   */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
 }
@@ -59,6 +67,7 @@ export class Decoder {
   readonly #session: Session
   readonly #cache: KeyValueCache
   readonly #sampler: Sampler
+  readonly #rows: RowLimits
   readonly #rotary: Feeds
   readonly #stop: ReadonlySet<number>
   readonly #outputs: Readonly<Record<string, null>>
@@ -69,6 +78,7 @@ export class Decoder {
     this.#session = session
     this.#cache = new KeyValueCache(config)
     this.#sampler = new Sampler(config.vocabularySize)
+    this.#rows = options.sequencesPerPass <= FEW.most ? FEW : MANY
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     this.#stop = new Set(options.stopTokens)
@@ -97,7 +107,7 @@ export class Decoder {
   ): Promise<Generation[]> {
     for (const request of requests) this.#check(request, sampling.maxNewTokens)
     if (requests.length === 0) return []
-    const capacity = Math.min(this.#options.sequencesPerPass, MOST_ROWS, requests.length)
+    const capacity = Math.min(this.#options.sequencesPerPass, this.#rows.most, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
     this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
     this.#cache.grow(longest)
@@ -194,7 +204,7 @@ export class Decoder {
   async #step(fixed: Feeds, rows: readonly Row[]): Promise<Float32Array> {
     const count = rows.length
     const positions = Int32Array.from(rows, row => row.request.prompt.length + row.ids.length - 1)
-    const tokens = new Int32Array(Math.max(count, FEWEST_ROWS))
+    const tokens = new Int32Array(Math.max(count, this.#rows.fewest))
     rows.forEach((row, slot) => {
       tokens[slot] = row.ids.at(-1)!
     })
