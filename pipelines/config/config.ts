@@ -25,7 +25,7 @@ const output = section('What the run leaves behind: checkpoints, the best policy
 const model = z
   .strictObject({
     path: file().describe(
-      'A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file.',
+      'A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file; `grasp pull` fetches one.',
     ),
     device: z.literal('cpu').default('cpu').describe('Where the model runs.'),
     threads: count(1)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
@@ -505,6 +506,14 @@ describe('what another attempt would not mend', () => {
     })
     assert.match(await failure(), /has \d+ MB free, and 2000000\d* MB are to come\. Free some space first/)
     assert.equal(hub.paths('hub').length, 1)
+  })
+
+  const noFull = !existsSync('/dev/full') && 'there is no /dev/full to be a full disk'
+  test('a disk that is full ends it, with what to do', { skip: noFull }, async () => {
+    await fetchModel()
+    await rm(join(folder, WEIGHTS))
+    await symlink('/dev/full', join(folder, `${WEIGHTS}.part`))
+    assert.match(await failure(), /model: the disk is full\. Free some space; the same command goes on/)
   })
 
   test('a folder that cannot be written to is named', async () => {
