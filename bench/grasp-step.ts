@@ -8,10 +8,10 @@
  *
  * `--ours` leaves the peer out. `--profile` writes onnxruntime's profiles of our side.
  */
-import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readModelConfig } from '../engine/weights/model-config.ts'
+import { runPeer } from './peers/run-peer.ts'
 import type { StepNumbers, StepTask } from './peers/step-task.ts'
 
 const { values: flags } = parseArgs({
@@ -52,33 +52,11 @@ const SIDES = {
 } as const
 type Side = keyof typeof SIDES
 
-function run(side: Side): Promise<StepNumbers[]> {
-  const [command, ...args] = SIDES[side]
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.end(JSON.stringify(task))
-  let text = ''
-  child.stdout.on('data', data => {
-    text += data
-  })
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', code => {
-      if (code !== 0) return reject(new Error(`${command} ended with exit code ${code}`))
-      resolve(
-        text
-          .trim()
-          .split('\n')
-          .map(line => JSON.parse(line)),
-      )
-    })
-  })
-}
-
 const taken: Record<Side, StepNumbers[]> = { ours: [], peer: [] }
 const sides: Side[] = flags.ours ? ['ours'] : ['ours', 'peer']
 for (let round = 0; round < Number(flags.rounds); round++) {
   for (const side of sides) {
-    const steps = await run(side)
+    const steps = await runPeer<StepNumbers>(SIDES[side], task)
     process.stderr.write(`${side}: ${steps.map(step => `${Math.round(total(step))} ms`).join(', ')}\n`)
     // The first steps touch memory for the first time.
     taken[side].push(...steps.slice(Math.min(2, steps.length - 1)))

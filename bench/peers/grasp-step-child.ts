@@ -4,7 +4,8 @@ import { initialState } from '../../engine/optimiser/adamw.ts'
 import { encode } from '../../engine/scoring/encode.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { headName } from '../../engine/weights/parameter-shapes.ts'
-import { readStandardInput, type StepTask } from './step-task.ts'
+import { readStandardInput } from './run-peer.ts'
+import type { StepTask } from './step-task.ts'
 
 const task: StepTask = JSON.parse(await readStandardInput())
 const { config, weights: initial } = await loadModelDirectory(task.model)

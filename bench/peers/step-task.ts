@@ -20,9 +20,3 @@ export interface StepNumbers {
   readonly update: number
   readonly peak: number
 }
-
-export async function readStandardInput(): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of process.stdin) chunks.push(chunk)
-  return Buffer.concat(chunks).toString()
-}
