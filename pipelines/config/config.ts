@@ -171,8 +171,16 @@ const training = section('The optimiser: AdamW over all parameters.', {
     .describe('How the learning rate goes on after the warm-up; `linear` and `cosine` end at 0.'),
   totalUpdates: count(1)
     .optional()
-    .describe('Updates at whose end `linear` and `cosine` have fallen to 0; needed for these.'),
-  warmup: count(0).default(0).describe('Updates over which the learning rate rises to its peak.'),
+    .describe(
+      'Updates at whose end `linear` and `cosine` have fallen to 0; needed for these. Later updates change nothing.',
+    ),
+  warmup: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe(
+      'Updates over which the learning rate rises to its peak; below 1 a part of training.totalUpdates.',
+    ),
   betas: z
     .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
     .default([0.9, 0.999])
@@ -181,10 +189,19 @@ const training = section('The optimiser: AdamW over all parameters.', {
   weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay; norms and biases are exempt.'),
   clip: z.number().min(0).default(1).describe('Greatest global L2 norm of a gradient; 0 is off.'),
   checkpointEvery: count(1).default(25).describe('Updates between checkpoints.'),
-}).superRefine(({ schedule, totalUpdates }, context) => {
-  if (schedule !== 'constant' && totalUpdates === undefined) {
-    const message = `is missing, but training.schedule is ${schedule}`
-    context.addIssue({ code: 'custom', path: ['totalUpdates'], message })
+}).superRefine(({ schedule, totalUpdates, warmup }, context) => {
+  const needsTotal =
+    schedule !== 'constant'
+      ? `training.schedule is ${schedule}`
+      : warmup > 0 && warmup < 1
+        ? `training.warmup is ${warmup}, a part of it`
+        : undefined
+  if (needsTotal !== undefined && totalUpdates === undefined) {
+    context.addIssue({ code: 'custom', path: ['totalUpdates'], message: `is missing, but ${needsTotal}` })
+  }
+  if (warmup >= 1 && !Number.isInteger(warmup)) {
+    const message = `is ${warmup}, neither a whole number of updates nor a part of them below 1`
+    context.addIssue({ code: 'custom', path: ['warmup'], message })
   }
 })
 

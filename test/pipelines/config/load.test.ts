@@ -156,6 +156,14 @@ describe('loadConfig', () => {
       /:9: training\.totalUpdates is missing, but training\.schedule is cosine; expected an integer/,
     )
     assert.match(
+      fault(`${MINIMAL}training: { warmup: 0.1 }\n`),
+      /:9: training\.totalUpdates is missing, but training\.warmup is 0\.1, a part of it/,
+    )
+    assert.match(
+      fault(`${MINIMAL}training: { warmup: 1.5 }\n`),
+      /:9: training\.warmup is 1\.5, neither a whole number of updates nor a part of them below 1/,
+    )
+    assert.match(
       fault(`${MINIMAL}retrieval: { kind: dense }\n`),
       /:9: retrieval\.dense is missing, but retrieval\.kind is dense/,
     )
