@@ -30,6 +30,7 @@ import type {
 } from './port.ts'
 import { checkSampling } from './sampling/check-sampling.ts'
 import { randomStream } from './sampling/random-stream.ts'
+import { stopWatch } from './sampling/stop-strings.ts'
 import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
@@ -123,6 +124,7 @@ class LocalEngine implements Engine {
         key,
         prompt: ids,
         random: randomStream({ seed: options.seed, key, policy }),
+        ...(options.stop.length > 0 && { ends: stopWatch(options.stop, ids => this.#tokenizer.decode(ids)) }),
       }))
       return this.#decoder.generate(weights, requests, options)
     })

@@ -28,7 +28,15 @@ async function seconds(prompts: readonly (readonly number[])[], maxNewTokens: nu
     random: randomStream({ seed: 1, key: String(number), policy: 0 }),
   }))
   const start = performance.now()
-  await decoder.generate(weights, requests, { temperature: 0, topK: 0, topP: 1, maxNewTokens, seed: 1 })
+  await decoder.generate(weights, requests, {
+    temperature: 0,
+    topK: 0,
+    topP: 1,
+    minP: 0,
+    stop: [],
+    maxNewTokens,
+    seed: 1,
+  })
   return (performance.now() - start) / 1000
 }
 

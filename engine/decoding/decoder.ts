@@ -18,6 +18,7 @@ import type { Generation, SamplingOptions } from '../port.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
+import type { StopWatch } from '../sampling/stop-strings.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph } from './decode-graph.ts'
 import { KeyValueCache } from './key-value-cache.ts'
@@ -51,6 +52,8 @@ export interface Request {
   readonly key: string
   readonly prompt: Int32Array
   readonly random: RandomStream
+  /** Told each token; true ends the response after it. */
+  readonly ends?: StopWatch
 }
 
 /** A sequence being decoded. */
@@ -245,7 +248,7 @@ export class Decoder {
     const { token, logp } = this.#sampler.draw(logits, sampling, row.request.random(row.ids.length))
     row.ids.push(token)
     row.logp.push(logp)
-    const stopped = this.#stop.has(token)
+    const stopped = this.#stop.has(token) || row.request.ends?.(token) === true
     if (!stopped && row.ids.length < sampling.maxNewTokens) return undefined
     return {
       ids: Int32Array.from(row.ids),

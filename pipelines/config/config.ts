@@ -6,13 +6,7 @@ import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { count, file, fraction, name, outputFolder, positive, section } from './fields.ts'
 import { log } from './log.ts'
-
-const temperature = (initial: number) =>
-  z.number().min(0).max(100).default(initial).describe('Sampling temperature; 0 is greedy.')
-const topK = () => count(0).default(0).describe('Sample among the k most likely tokens only; 0 is off.')
-const topP = () => z.number().gt(0).max(1).default(1).describe('Nucleus sampling; 1 is off.')
-const maxNewTokens = () =>
-  count(1).default(512).describe('Most tokens of a response; longer ones are cut and marked `length`.')
+import { samplingKeys } from './sampling.ts'
 
 const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
   path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
@@ -125,18 +119,12 @@ const judge = z
 
 const validation = section("RTV: the teacher's answer decides whether a question is trained on.", {
   tau: fraction().default(1).describe("Least score of the teacher's answer."),
-  temperature: temperature(1),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(1),
   batch: count(1).default(64).describe('Answers generated together.'),
 })
 
 const rollout = section('How the student samples the responses that it learns from.', {
-  temperature: temperature(1),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(1),
   lag: count(0)
     .max(1000)
     .default(0)
@@ -207,10 +195,7 @@ const training = section('The optimiser: AdamW over all parameters.', {
 
 const evaluation = section('Answers to held-out questions, judged.', {
   every: count(0).default(0).describe('Updates between validations; 0: only at the end.'),
-  temperature: temperature(0),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(0),
   batch: count(1).default(64).describe('Answers generated together.'),
 })
 

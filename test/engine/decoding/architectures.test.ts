@@ -11,7 +11,15 @@ import type { Weights } from '../../../engine/weights/weights.ts'
 import { GOLDEN, readGolden } from '../../golden/golden.ts'
 import { responseSequence } from '../learner/items.ts'
 
-const GREEDY: SamplingOptions = { temperature: 0, topK: 0, topP: 1, maxNewTokens: 1, seed: 1 }
+const GREEDY: SamplingOptions = {
+  temperature: 0,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  stop: [],
+  maxNewTokens: 1,
+  seed: 1,
+}
 
 const closing: (() => Promise<void>)[] = []
 after(async () => {

@@ -11,7 +11,15 @@ import type { Weights } from '../../../engine/weights/weights.ts'
 import { readGolden } from '../../golden/golden.ts'
 import { makeTinyModel, type TinyModelOptions } from '../../helpers/tiny-model.ts'
 
-const SAMPLING: SamplingOptions = { temperature: 1, topK: 0, topP: 1, maxNewTokens: 20, seed: 1 }
+const SAMPLING: SamplingOptions = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  stop: [],
+  maxNewTokens: 20,
+  seed: 1,
+}
 const NEVER: readonly number[] = []
 
 const closing: (() => Promise<void>)[] = []
