@@ -53,6 +53,11 @@ export interface Prompt {
   /** Names the random stream: draws depend on (seed, key, policy version, token index) alone. */
   readonly key: string
   readonly ids: Int32Array
+  /**
+   * Responses to sample, 1 by default, each from a random stream of its own; the first is what is sampled where only
+   * one is. The prompt is read once for all.
+   */
+  readonly samples?: number
 }
 
 export interface Generation {
@@ -162,6 +167,7 @@ export interface Engine {
   /** Ids to text, special tokens left out. */
   decode(ids: Int32Array): Promise<string>
 
+  /** The responses in the order of the prompts; several of one prompt follow each other. */
   generate(
     policy: PolicyReference,
     prompts: readonly Prompt[],
@@ -218,6 +224,9 @@ export interface LoraOptions {
   readonly seed: number
 }
 
+/** How the optimiser's moments are held; bf16 halves their memory, and rounds them at random. */
+export type OptimiserDtype = 'f32' | 'bf16'
+
 export interface EngineOptions {
   /** A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file. */
   readonly path: string
@@ -229,4 +238,8 @@ export interface EngineOptions {
   readonly tokensPerPass: number
   /** Most sequences decoded together. */
   readonly sequencesPerPass: number
+  /** Trains an adapter; all parameters are trained where it is left out. */
+  readonly lora?: LoraOptions
+  /** f32 by default. */
+  readonly optimiserState?: OptimiserDtype
 }

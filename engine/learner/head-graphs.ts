@@ -29,19 +29,24 @@ export function logitsGraph(config: ModelConfig): Uint8Array {
  * Loss and its gradients. Inputs: `x` [N, D] before the final norm, `norm`, `head`, `rate` [N, 1] (the
  * weight of each token's loss in the sum that is differentiated), the running sums `sum.norm` and `sum.head`,
  * and those of the loss. Outputs: `loss` [N, 1], unweighted; `dx`; `gradient.norm` and `gradient.head`: the
- * sums with this gradient added.
+ * sums with this gradient added. Where they are frozen, without sums and gradients of norm and head.
  */
-export function lossGraph(config: ModelConfig, kind: LossKind): Uint8Array {
+export function lossGraph(config: ModelConfig, kind: LossKind, frozen: boolean): Uint8Array {
   const { hiddenSize: D, vocabularySize: V } = config
   const x = input('x', ['N', D])
   const weight = input('norm', [D])
   const head = input('head', [V, D])
   const loss = LOSS_KINDS[kind](logitsOf(config, norm(config, x, weight), head), config)
+  const rate = input('rate', ['N', 1])
+  if (frozen) {
+    const [dx] = gradient(loss, rate, [x])
+    return buildModel(`loss ${kind}`, { loss, dx: dx! })
+  }
   const onto = new Map([
     [weight, input('sum.norm', [D])],
     [head, input('sum.head', [V, D])],
   ])
-  const [dx, dNorm, dHead] = gradient(loss, input('rate', ['N', 1]), [x, weight, head], { onto })
+  const [dx, dNorm, dHead] = gradient(loss, rate, [x, weight, head], { onto })
   return buildModel(`loss ${kind}`, { loss, dx: dx!, 'gradient.norm': dNorm!, 'gradient.head': dHead! })
 }
 

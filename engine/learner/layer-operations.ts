@@ -2,6 +2,7 @@
 import { attentionScaleOf, type ModelConfig } from '../architectures/config.ts'
 import type { LayerOperations } from '../architectures/layer-operations.ts'
 import { norm } from '../architectures/norm.ts'
+import { adaptedLinear, type Factors } from '../graph/operations/adapted-linear.ts'
 import { add } from '../graph/operations/add.ts'
 import { type AttentionOptions, attention } from '../graph/operations/attention.ts'
 import { geglu } from '../graph/operations/geglu.ts'
@@ -12,11 +13,15 @@ import { swiglu } from '../graph/operations/swiglu.ts'
 import type { Value } from '../graph/value.ts'
 import type { Positions } from './positions.ts'
 
-/** @param weights the layer's parameters by their names behind `model.layers.N.` */
+/**
+ * @param weights the layer's parameters by their names behind `model.layers.N.`
+ * @param adapter factors by the names of the matrices that are adapted
+ */
 export function layerOperations(
   config: ModelConfig,
   weights: ReadonlyMap<string, Value>,
   { cos, sin, blocks }: Positions,
+  adapter: ReadonlyMap<string, Factors> = new Map(),
 ): LayerOperations<Value> {
   const weightOf = (name: string) => weights.get(`${name}.weight`)!
   const { heads, keyValueHeads, headDim, attentionSoftCap: softCap } = config
@@ -30,7 +35,9 @@ export function layerOperations(
   return {
     norm: (x, name) => norm(config, x, weightOf(name)),
     project(x, name, _, bias) {
-      const product = linear(x, weightOf(name))
+      const factors = adapter.get(`${name}.weight`)
+      const weight = weightOf(name)
+      const product = factors ? adaptedLinear(x, weight, factors) : linear(x, weight)
       return bias ? add(product, weights.get(`${name}.bias`)!) : product
     },
     headNorm(x, name) {

@@ -9,12 +9,13 @@ import type { Tensor } from 'onnxruntime-node'
 import { type ModelConfig, windowOf } from '../architectures/config.ts'
 import { layerParameters } from '../architectures/layer-parameters.ts'
 import type { Dim } from '../graph/value.ts'
+import type { LoraOptions } from '../port.ts'
 import { type Feeds, Session, type SessionOptions } from '../runtime/session.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
-import { layerGraphs } from './layer-graphs.ts'
+import { layerGraphs, trainedShapes } from './layer-graphs.ts'
 import { positionFeeds, positionLengths, type Reach, reachesOf } from './positions.ts'
 
 /** What is kept of a layer between forward and backward pass. */
@@ -38,28 +39,40 @@ export class Layers {
   readonly #budget: number
   readonly #sessions: ReadonlyMap<Reach, Sessions>
   readonly #parameters: readonly string[]
+  /** Names behind `model.layers.N.`: the parameters, or the factors of an adapter. */
+  readonly #trained: readonly string[]
+  readonly #adapted: boolean
   readonly #buffers = new Buffers()
   readonly #positions: (length: number) => Feeds
 
-  private constructor(config: ModelConfig, budget: number, sessions: ReadonlyMap<Reach, Sessions>) {
+  private constructor(
+    config: ModelConfig,
+    lora: LoraOptions | undefined,
+    budget: number,
+    sessions: ReadonlyMap<Reach, Sessions>,
+  ) {
     this.#config = config
     this.#budget = budget
     this.#sessions = sessions
     this.#parameters = [...layerParameters(config).keys()]
+    this.#trained = [...trainedShapes(config, lora).keys()]
+    this.#adapted = lora !== undefined
     this.#positions = positionFeeds(config)
   }
 
   /**
    * @param activationBytes most that is kept of activations between the forward and the backward pass
+   * @param lora trains an adapter, whose factors are then among the weights given to `trace` and `backward`
    */
   static async create(
     config: ModelConfig,
     activationBytes: number,
     options: SessionOptions,
+    lora?: LoraOptions,
   ): Promise<Layers> {
     const sessions = new Map<Reach, Sessions>()
     for (const reach of reachesOf(config)) {
-      const graphs = layerGraphs(config, reach)
+      const graphs = layerGraphs(config, reach, lora)
       sessions.set(reach, {
         forward: await Session.create('layer forward', graphs.forward, options),
         training: await Session.create('layer forward for training', graphs.training, options),
@@ -68,7 +81,7 @@ export class Layers {
         kept: graphs.kept,
       })
     }
-    return new Layers(config, activationBytes, sessions)
+    return new Layers(config, lora, activationBytes, sessions)
   }
 
   /**
@@ -98,7 +111,8 @@ export class Layers {
       const keep = spent + bytes <= this.#budget
       const kept = keep ? this.#keptOf(layer, shapes) : {}
       const session = keep ? sessions.training : sessions.forward
-      await session.run(this.#feeds(weights, layer, current), { y, ...kept })
+      const feeds = this.#feeds(weights, layer, current, keep)
+      await session.run(feeds, { y, ...kept })
       if (keep) spent += bytes
       traces.push(keep ? { x: current, kept } : { x: current })
       current = y
@@ -121,9 +135,13 @@ export class Layers {
     let current = dy
     for (const [layer, { x, kept }] of [...traces.entries()].reverse()) {
       const dx = this.#buffers.tensor(`backward.${layer % 2}`, dy.dims)
-      const feeds: Record<string, Tensor> = { ...this.#feeds(weights, layer, x), dy: current, ...kept }
+      const feeds: Record<string, Tensor> = {
+        ...this.#feeds(weights, layer, x, true),
+        dy: current,
+        ...kept,
+      }
       const fetches: Record<string, Tensor> = { dx }
-      for (const name of this.#parameters) {
+      for (const name of this.#trained) {
         const sum = sums.of(layerParameter(layer, name))
         feeds[`sum.${name}`] = sum
         // Each sum is read by the one node that writes it, so it can be both input and output.
@@ -159,8 +177,9 @@ export class Layers {
     return Object.fromEntries(tensors)
   }
 
-  #feeds(weights: Weights, layer: number, x: Tensor): Feeds {
-    const own = this.#parameters.map(name => [name, weights.get(layerParameter(layer, name))!])
+  #feeds(weights: Weights, layer: number, x: Tensor, training = false): Feeds {
+    const names = training && this.#adapted ? [...this.#parameters, ...this.#trained] : this.#parameters
+    const own = names.map(name => [name, weights.get(layerParameter(layer, name))!])
     return { x, ...this.#positions(x.dims[1]!), ...Object.fromEntries(own) }
   }
 }

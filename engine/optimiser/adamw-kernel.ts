@@ -11,7 +11,12 @@
  *
  * The arrays go through the module's memory a piece at a time, small enough for the processor's cache.
  */
+import { widenBf16 } from '../weights/half.ts'
+import { narrowStochastically } from './stochastic-rounding.ts'
 import { assemble, TYPE, wasmKernel } from './wasm-module.ts'
+
+/** f32, or the bits of bf16. */
+export type Moments = Float32Array | Uint16Array
 
 export interface AdamwFactors {
   /** Of the gradients. */
@@ -77,16 +82,18 @@ export class AdamwKernel {
    * @param w weights, only read
    * @param g gradients; zero afterwards
    * @param m first moments, advanced in place
-   * @param v second moments, advanced in place
+   * @param v second moments, advanced in place; of the type of `m`
    * @param next takes the new weights
+   * @param key of the random numbers that bf16 moments are rounded by
    */
   step(
     w: Float32Array,
     g: Float32Array,
-    m: Float32Array,
-    v: Float32Array,
+    m: Moments,
+    v: Moments,
     next: Float32Array,
     { scale, beta1, beta2, rate, correction, epsilon, shrink }: AdamwFactors,
+    key = 0,
   ): void {
     const { run, memory } = this.#kernel
     const [wAt, gAt, mAt, vAt] = [0, PIECE, 2 * PIECE, 3 * PIECE]
@@ -98,14 +105,24 @@ export class AdamwKernel {
       const slopes = g.subarray(from, to)
       memory.set(w.subarray(from, to), wAt)
       memory.set(slopes, gAt)
-      memory.set(m.subarray(from, to), mAt)
-      memory.set(v.subarray(from, to), vAt)
+      const [mean, square] = [memory.subarray(mAt, mAt + count), memory.subarray(vAt, vAt + count)]
+      fill(mean, m.subarray(from, to))
+      fill(square, v.subarray(from, to))
       run(4 * count, ...factors)
-      m.set(memory.subarray(mAt, mAt + count), from)
-      v.set(memory.subarray(vAt, vAt + count), from)
+      if (m instanceof Uint16Array && v instanceof Uint16Array) {
+        narrowStochastically(mean, square, key, from, m.subarray(from, to), v.subarray(from, to))
+      } else {
+        m.set(mean, from)
+        v.set(square, from)
+      }
       next.set(memory.subarray(wAt, wAt + count), from)
       // Here it is in the cache still.
       slopes.fill(0)
     }
   }
+}
+
+function fill(target: Float32Array, source: Moments): void {
+  if (source instanceof Uint16Array) widenBf16(source, target)
+  else target.set(source)
 }

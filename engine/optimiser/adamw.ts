@@ -6,25 +6,28 @@
  *   w ← w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
  */
 import { Tensor } from 'onnxruntime-node'
-import type { UpdateOptions } from '../port.ts'
+import type { OptimiserDtype, UpdateOptions } from '../port.ts'
 import type { Weights } from '../weights/weights.ts'
-import { AdamwKernel } from './adamw-kernel.ts'
+import { AdamwKernel, type Moments } from './adamw-kernel.ts'
+import { roundingKey } from './stochastic-rounding.ts'
 
 /** Owned by the optimiser and written in place. */
 export interface OptimiserState {
   /** Steps taken. */
   steps: number
-  /** First and second moments by parameter name, f32 of the parameter's shape. */
+  /** First and second moments by parameter name, of the parameter's shape: f32, or the bits of bf16 as uint16. */
   readonly m: Map<string, Tensor>
   readonly v: Map<string, Tensor>
 }
 
-export function initialState(weights: Weights): OptimiserState {
+export function initialState(weights: Weights, dtype: OptimiserDtype = 'f32'): OptimiserState {
   const zeros = () =>
     new Map(
       [...weights].map(([name, { dims, size }]) => [
         name,
-        new Tensor('float32', new Float32Array(size), dims),
+        dtype === 'f32'
+          ? new Tensor('float32', new Float32Array(size), dims)
+          : new Tensor('uint16', new Uint16Array(size), dims),
       ]),
     )
   return { steps: 0, m: zeros(), v: zeros() }
@@ -59,12 +62,13 @@ export function adamw(
   for (const name of [...weights.keys()].sort()) {
     const weight = weights.get(name)!
     const w = weight.data as Float32Array
-    const m = state.m.get(name)!.data as Float32Array
-    const v = state.v.get(name)!.data as Float32Array
+    const m = state.m.get(name)!.data as Moments
+    const v = state.v.get(name)!.data as Moments
     const shrink = decays(weight) ? 1 - learningRate * weightDecay : 1
     const next = new Float32Array(w.length)
     const factors = { scale, beta1, beta2, rate, correction, epsilon, shrink }
-    kernel.step(w, gradients(name), m, v, next, factors)
+    const key = m instanceof Uint16Array ? roundingKey(name, state.steps) : 0
+    kernel.step(w, gradients(name), m, v, next, factors, key)
     const tensor = new Tensor('float32', next, weight.dims)
     updated.set(name, tensor)
     made(name, tensor)

@@ -9,7 +9,10 @@ const single = new Float32Array(bits.buffer)
 
 let halfTable: Float32Array | undefined
 
-export function widenBf16(source: Uint16Array, target = new Float32Array(source.length)): Float32Array {
+export function widenBf16(
+  source: Uint16Array,
+  target: Float32Array = new Float32Array(source.length),
+): Float32Array {
   const words = new Uint32Array(target.buffer, target.byteOffset, source.length)
   for (let i = 0; i < source.length; i++) words[i] = source[i]! << 16
   return target

@@ -118,8 +118,8 @@ export async function writeSafetensors(
   try {
     for (const part of headerOf(names, weights, options)) await file.write(part)
     for (const name of names) {
-      const data = weights.get(name)!.data as Float32Array
-      if (options.dtype === 'f32') await file.write(bytesOf(data))
+      const data = weights.get(name)!.data as Float32Array | Uint16Array
+      if (options.dtype === 'f32' || data instanceof Uint16Array) await file.write(bytesOf(data))
       else await writeBf16(file, data)
     }
     return await file.finish()
@@ -128,9 +128,14 @@ export async function writeSafetensors(
   }
 }
 
+/** The bits of bf16 numbers, which a tensor of the type uint16 holds, are written as they are. */
+function storedDtype(tensor: Tensor, dtype: WriteOptions['dtype']): WriteOptions['dtype'] {
+  return tensor.type === 'uint16' ? 'bf16' : dtype
+}
+
 /** Bytes that the tensor's values take in a file. */
 export function storedBytes(tensor: Tensor, dtype: WriteOptions['dtype']): number {
-  return tensor.size * (dtype === 'f32' ? 4 : 2)
+  return tensor.size * (storedDtype(tensor, dtype) === 'f32' ? 4 : 2)
 }
 
 async function writeBf16(file: HashedFile, data: Float32Array): Promise<void> {
@@ -150,7 +155,8 @@ function headerOf(names: readonly string[], weights: Weights, options: WriteOpti
   for (const name of names) {
     const tensor = weights.get(name)!
     const end = position + storedBytes(tensor, options.dtype)
-    header[name] = { dtype: options.dtype.toUpperCase(), shape: tensor.dims, data_offsets: [position, end] }
+    const dtype = storedDtype(tensor, options.dtype).toUpperCase()
+    header[name] = { dtype, shape: tensor.dims, data_offsets: [position, end] }
     position = end
   }
   const json = JSON.stringify(header)

@@ -101,9 +101,10 @@ def losses(student, teacher, items, kind):
 
 
 def gradient_norms(student, teacher, items, steps):
-    """Clipped AdamW steps; the gradient's norm before each of them."""
-    decayed = [p for p in student.parameters() if p.dim() > 1]
-    exempt = [p for p in student.parameters() if p.dim() == 1]
+    """Clipped AdamW steps of what is trained; the gradient's norm before each of them."""
+    trained = [p for p in student.parameters() if p.requires_grad]
+    decayed = [p for p in trained if p.dim() > 1]
+    exempt = [p for p in trained if p.dim() == 1]
     optimiser = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": OPTIONS["weightDecay"]}, {"params": exempt, "weight_decay": 0.0}],
         lr=OPTIONS["learningRate"], betas=OPTIONS["betas"], eps=OPTIONS["epsilon"],
@@ -112,16 +113,14 @@ def gradient_norms(student, teacher, items, steps):
     for _ in range(steps):
         student.zero_grad()
         (sum(losses(student, teacher, items, "forward-kl")) / len(items)).backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(student.parameters(), OPTIONS["clip"]).item())
+        norms.append(torch.nn.utils.clip_grad_norm_(trained, OPTIONS["clip"]).item())
         optimiser.step()
     return norms
 
 
-def main(name):
-    kind, steps, options = MODELS[name]
-    student, teacher = make(kind, "student", options), make(kind, "teacher", options)
+def draw_items(options):
     ids = lambda what, count: ((uniform(what, count) + 1) / 2 * options["vocab_size"]).astype(int).tolist()
-    items = [
+    return [
         {
             "prompt": ids(f"prompt {index}", prompt),
             "teacherPrompt": ids(f"teacher's prompt {index}", prompt + TEACHER_EXTRA),
@@ -129,6 +128,12 @@ def main(name):
         }
         for index, (prompt, response) in enumerate(ITEMS)
     ]
+
+
+def main(name):
+    kind, steps, options = MODELS[name]
+    student, teacher = make(kind, "student", options), make(kind, "teacher", options)
+    items = draw_items(options)
     golden = {"config": student.config.to_dict(), "items": items, "options": OPTIONS, "steps": steps}
     tensors = {
         f"logits.{index}": response_logits(student, item["prompt"], item["response"]).detach().contiguous()
@@ -148,5 +153,6 @@ def main(name):
     (HERE / f"{name}.json").write_text(json.dumps(golden) + "\n")
 
 
-for name in sys.argv[1:] or MODELS:
-    main(name)
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MODELS:
+        main(name)

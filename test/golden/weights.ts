@@ -17,7 +17,7 @@ export function goldenWeights(config: ModelConfig, side: 'student' | 'teacher'):
 }
 
 /** Numbers in [-1, 1): mulberry32, seeded with the FNV-1a hash of the name. */
-function uniform(name: string): () => number {
+export function uniform(name: string): () => number {
   let state = 0x811c9dc5
   for (const byte of Buffer.from(name)) state = Math.imul(state ^ byte, 0x01000193)
   return () => {
