@@ -28,7 +28,7 @@ import type {
   Updated,
   UpdateOptions,
 } from './port.ts'
-import { checkSampling } from './sampling/check-sampling.ts'
+import { checkSamples, checkSampling } from './sampling/check-sampling.ts'
 import { randomStream } from './sampling/random-stream.ts'
 import { stopWatch } from './sampling/stop-strings.ts'
 import { score } from './scoring/score.ts'
@@ -119,13 +119,18 @@ class LocalEngine implements Engine {
     return this.#enqueue(async () => {
       checkSampling(options)
       const weights = this.#policies.get(policy)
-      for (const { key, ids } of prompts) this.#checkIds(`the prompt of ${key}`, ids)
-      const requests = prompts.map(({ key, ids }) => ({
-        key,
-        prompt: ids,
-        random: randomStream({ seed: options.seed, key, policy }),
-        ...(options.stop.length > 0 && { ends: stopWatch(options.stop, ids => this.#tokenizer.decode(ids)) }),
-      }))
+      for (const prompt of prompts) {
+        checkSamples(prompt)
+        this.#checkIds(`the prompt of ${prompt.key}`, prompt.ids)
+      }
+      const requests = prompts.flatMap(({ key, ids, samples = 1 }) =>
+        Array.from({ length: samples }, (_, sample) => ({
+          key,
+          prompt: ids,
+          random: randomStream({ seed: options.seed, key, policy, sample }),
+          ...(options.stop.length > 0 && { ends: stopWatch(options.stop, of => this.#tokenizer.decode(of)) }),
+        })),
+      )
       return this.#decoder.generate(weights, requests, options)
     })
   }

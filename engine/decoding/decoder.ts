@@ -21,9 +21,10 @@ import { Sampler } from '../sampling/sampler.ts'
 import type { StopWatch } from '../sampling/stop-strings.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph } from './decode-graph.ts'
-import { KeyValueCache } from './key-value-cache.ts'
+import { KeyValueCache, valuesPerToken } from './key-value-cache.ts'
 import { maskFeeds } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
+import { PromptPasses } from './prompt-passes.ts'
 
 /** Rows of a step: see above. */
 interface RowLimits {
@@ -34,6 +35,8 @@ const FEW: RowLimits = { fewest: 2, most: 16 }
 const MANY: RowLimits = { fewest: 17, most: 32 }
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
 const LONGEST_PASS = 128
+/** Of passes that several prompts of a call have in common. */
+const MOST_BYTES_KEPT = 256 * 2 ** 20
 
 export interface DecoderOptions {
   readonly threads: number
@@ -152,6 +155,14 @@ export class Decoder {
   ): Promise<Generation[]> {
     const { vocabularySize: V } = this.#config
     const results: Generation[] = new Array(requests.length)
+    const passes = new PromptPasses<Fetched>(
+      requests.map(({ prompt }) => prompt),
+      {
+        tokens: Math.min(this.#options.tokensPerPass, LONGEST_PASS),
+        turnEnds: this.#stop,
+        bytes: MOST_BYTES_KEPT,
+      },
+    )
     const rows: Row[] = []
     let next = 0
     /** Draws the row's next token; true when it was the last. */
@@ -164,7 +175,7 @@ export class Decoder {
       while (rows.length < capacity && next < requests.length) {
         const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
         next++
-        if (!ends(row, await this.#read(fixed, rows.length, row.request.prompt))) rows.push(row)
+        if (!ends(row, await this.#read(fixed, rows.length, row, passes))) rows.push(row)
       }
       if (rows.length === 0) continue
       const logits = await this.#step(fixed, rows)
@@ -180,23 +191,31 @@ export class Decoder {
     return results
   }
 
-  /** Reads a prompt into a cache row and gives the logits [V] of the first response token. */
-  async #read(fixed: Feeds, slot: number, prompt: Int32Array): Promise<Float32Array> {
-    const most = Math.min(this.#options.tokensPerPass, LONGEST_PASS)
+  /** Reads a row's prompt into a row of the cache and gives the logits [V] of the first response token. */
+  async #read(
+    fixed: Feeds,
+    slot: number,
+    { index, request: { prompt } }: Row,
+    passes: PromptPasses<Fetched>,
+  ): Promise<Float32Array> {
     let logits: Float32Array | undefined
-    for (let start = 0; start < prompt.length; start += most) {
-      const tokens = prompt.slice(start, start + most)
-      const fetched = await this.#run({
-        ...fixed,
-        ...this.#cache.prefix(slot, start),
-        ...this.#feeds(
-          tokens,
-          1,
-          tokens.map((_, i) => start + i),
-          Int32Array.of(tokens.length - 1),
-        ),
-        ...maskFeeds(this.#config, { firsts: [start], tokens: tokens.length, cached: start }),
-      })
+    for (const pass of passes.of(index)) {
+      const { start, end } = pass
+      const count = end - start
+      const bytes = 4 * (count * valuesPerToken(this.#config) + this.#config.vocabularySize)
+      const fetched = await passes.read(pass, bytes, () =>
+        this.#run({
+          ...fixed,
+          ...this.#cache.prefix(slot, start),
+          ...this.#feeds(
+            prompt.slice(start, end),
+            1,
+            Int32Array.from({ length: count }, (_, i) => start + i),
+            Int32Array.of(count - 1),
+          ),
+          ...maskFeeds(this.#config, { firsts: [start], tokens: count, cached: start }),
+        }),
+      )
       this.#cache.append(fetched, [slot], [start])
       logits = fetched[LOGITS]!.data as Float32Array
     }

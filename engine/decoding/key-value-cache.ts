@@ -11,6 +11,11 @@ import { cacheNames } from './names.ts'
 /** L is a multiple of this. Also a multiple of what vector instructions sum at once: see Decoder. */
 const STEP = 64
 
+/** Keys and values of a token in all layers. */
+export function valuesPerToken({ layers, keyValueHeads, headDim }: ModelConfig): number {
+  return 2 * layers * keyValueHeads * headDim
+}
+
 export class KeyValueCache {
   readonly #config: ModelConfig
   /** Keys and values of layer 0, of layer 1, … */

@@ -1,5 +1,5 @@
 import { GraspError } from '../../errors/grasp-error.ts'
-import type { SamplingOptions } from '../port.ts'
+import type { Prompt, SamplingOptions } from '../port.ts'
 
 /** @throws GraspError CONFIG_INVALID naming the option, what it is and what it may be. */
 export function checkSampling(options: SamplingOptions): void {
@@ -20,6 +20,11 @@ export function checkSampling(options: SamplingOptions): void {
     demand(`stop[${index}]`, text, 'a text of at least one character', holds)
   }
   demand('seed', seed, 'a whole number', Number.isSafeInteger(seed))
+}
+
+/** @throws GraspError CONFIG_INVALID where it is no number of samples. */
+export function checkSamples({ key, samples = 1 }: Prompt): void {
+  demand(`samples of ${key}`, samples, 'a whole number from 1', Number.isInteger(samples) && samples >= 1)
 }
 
 /**

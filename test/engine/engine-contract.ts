@@ -111,6 +111,25 @@ export function engineContract(name: string, open: Open): void {
       )
     })
 
+    it('samples several responses of one prompt: unlike each other, the same alone and among others', async () => {
+      const prompts = items.map(({ studentPrompt }, i) => ({ key: `item ${i}`, ids: studentPrompt }))
+      const one = await engine.generate(0, prompts, SAMPLING)
+      // More than fit at once.
+      const [first, second] = [
+        { ...prompts[0]!, samples: 11 },
+        { ...prompts[1]!, samples: 2 },
+      ]
+      const several = await engine.generate(0, [first, prompts[2]!, second], SAMPLING)
+      assert.equal(several.length, 14)
+      assert.deepEqual([several[0], several[11], several[12]], [one[0], one[2], one[1]])
+      assert.equal(new Set(several.slice(0, 11).map(({ ids }) => ids.join())).size, 11)
+      assert.deepEqual(await engine.generate(0, [second], SAMPLING), several.slice(12))
+      await assert.rejects(engine.generate(0, [{ ...first, samples: 0 }], SAMPLING), {
+        code: 'CONFIG_INVALID',
+        message: /samples of item 0 is 0, expected a whole number from 1/,
+      })
+    })
+
     it('ends a response with the token that completes a stop string, and keeps its ids', async () => {
       const prompts = items.map(({ studentPrompt }, i) => ({ key: `item ${i}`, ids: studentPrompt }))
       const free = await engine.generate(0, prompts, { ...SAMPLING, maxNewTokens: 60 })

@@ -223,3 +223,25 @@ test('a response may fill the context to its last token, and no further', async 
   await assert.rejects(decoder.generate(weights, [request(0, 0)], SAMPLING), { code: 'PROMPT_INVALID' })
   assert.deepEqual(await decoder.generate(weights, [], SAMPLING), [])
 })
+
+test('prompts that begin alike give the bits that each gives alone', async () => {
+  const { config, weights } = await load({ intermediateSize: 600, contextLength: 512 })
+  const END = 249
+  const decoder = await decoderOf(config, { stopTokens: [END] })
+  /** A first message of 50 tokens, then 200 in common, then the prompt's own. */
+  const prompts = range(6).map(number => {
+    const own = request(number, 1 + number * 23)
+    const common = range(250).map(i => (i === 49 ? END : (i * 13) % END))
+    const prompt = Int32Array.from([...common.slice(0, number === 3 ? 60 : 250), ...own.prompt])
+    return { ...own, prompt }
+  })
+  const alone: Generation[] = []
+  for (const each of prompts) alone.push(...(await decoder.generate(weights, [each], SAMPLING)))
+  assert.deepEqual(await decoder.generate(weights, prompts, SAMPLING), alone)
+  assert.deepEqual(await decoder.generate(weights, prompts.toReversed(), SAMPLING), alone.toReversed())
+  // The same prompt again, with another stream.
+  const other = randomStream({ seed: 2, key: 'other', policy: 0 })
+  const again = await decoder.generate(weights, [prompts[2]!, { ...prompts[2]!, random: other }], SAMPLING)
+  assert.deepEqual(again[0], alone[2])
+  assert.notDeepEqual(again[1]!.ids, alone[2]!.ids)
+})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkSampling } from '../../../engine/sampling/check-sampling.ts'
+import { checkSamples, checkSampling } from '../../../engine/sampling/check-sampling.ts'
 
 const GOOD = { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 1, seed: 0 }
 
@@ -47,5 +47,15 @@ test('stop strings that no text can contain are named', () => {
       code: 'CONFIG_INVALID',
       message,
     })
+  }
+})
+
+test('a number of samples that is none is named, with its prompt', () => {
+  const ids = Int32Array.of(1)
+  checkSamples({ key: 'a', ids })
+  checkSamples({ key: 'a', ids, samples: 3 })
+  for (const samples of [0, 1.5, -1, Number.NaN]) {
+    const message = new RegExp(`samples of a is ${samples}, expected a whole number from 1`)
+    assert.throws(() => checkSamples({ key: 'a', ids, samples }), { code: 'CONFIG_INVALID', message })
   }
 })
