@@ -4,11 +4,13 @@
  * a pipeline keeps its engine in another process (process/proxy.ts).
  */
 import { createHash } from 'node:crypto'
+import type { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
 import { Decoder } from './decoding/decoder.ts'
 import { Learner } from './learner/learner.ts'
+import { initialAdapter } from './lora/initial-adapter.ts'
 import { initialState, type OptimiserState } from './optimiser/adamw.ts'
 import { Policies } from './policies.ts'
 import type {
@@ -37,6 +39,7 @@ import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
 import { replaceFolder } from './weights/durable.ts'
 import { HashThread } from './weights/hash-thread.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
+import type { Weights } from './weights/weights.ts'
 import { WeightsHasher, weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
 
@@ -60,6 +63,8 @@ class LocalEngine implements Engine {
   readonly #queue = new SerialQueue()
   /** Made at the first step: an engine that only generates needs no moments. */
   #optimiser: OptimiserState | undefined
+  /** The factors that are trained with `lora`, made at the first gradient. */
+  #adapter: Weights | undefined
   /** From the first gradient on: new weights are hashed while the next are computed. */
   #hashThread: HashThread | undefined
   /** Responses in the running sum of gradients. */
@@ -160,7 +165,11 @@ class LocalEngine implements Engine {
         )
       }
       if (this.#options.threads > 1) this.#hashThread ??= new HashThread()
-      const accumulated = await this.#learner.accumulate(this.#policies.get(newest), teacher.head, items)
+      const weights = this.#policies.get(newest)
+      const { lora } = this.#options
+      if (lora) this.#adapter ??= initialAdapter(this.#model.config, lora)
+      const trained = this.#adapter ? new Map([...weights, ...this.#adapter]) : weights
+      const accumulated = await this.#learner.accumulate(trained, teacher.head, items)
       this.#accumulated += items.length
       return accumulated
     })
@@ -181,9 +190,9 @@ class LocalEngine implements Engine {
       if (this.#accumulated === 0) {
         throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
-      this.#optimiser ??= initialState(weights)
+      this.#optimiser ??= initialState(this.#adapter ?? weights, this.#options.optimiserState)
       const hasher = new WeightsHasher(this.#hashThread?.hash() ?? createHash('sha256'))
-      const updated = this.#learner.update(weights, this.#optimiser, options, (name, weight) =>
+      const updated = await this.#step(weights, this.#optimiser, options, (name, weight) =>
         hasher.add(name, weight),
       )
       this.#accumulated = 0
@@ -203,7 +212,8 @@ class LocalEngine implements Engine {
   saveCheckpoint(path: string, state: unknown): Promise<void> {
     return this.#enqueue(() => {
       const { newest, versions } = this.#policies
-      const checkpoint = { policyVersion: newest, policies: versions, optimiser: this.#optimiser, state }
+      const [optimiser, adapter] = [this.#optimiser, this.#adapter]
+      const checkpoint = { policyVersion: newest, policies: versions, optimiser, adapter, state }
       return saveCheckpoint(path, this.#checkpointModel(), checkpoint, this.#policies.hash(newest))
     })
   }
@@ -213,6 +223,7 @@ class LocalEngine implements Engine {
       const checkpoint = await loadCheckpoint(path, this.#checkpointModel())
       this.#policies.restore(checkpoint.policies, checkpoint.policyVersion)
       this.#optimiser = checkpoint.optimiser
+      this.#adapter = checkpoint.adapter
       this.#discard()
       return checkpoint.state
     })
@@ -262,6 +273,20 @@ class LocalEngine implements Engine {
     this.#policies.checkTeacher()
   }
 
+  async #step(
+    weights: Weights,
+    state: OptimiserState,
+    options: UpdateOptions,
+    made: (name: string, weight: Tensor) => void,
+  ): Promise<{ weights: Weights; gradientNorm: number }> {
+    if (!this.#adapter) return this.#learner.update(weights, state, options, made)
+    // Version 0, which the adapter was begun on, is the teacher.
+    const { teacher } = this.#policies
+    const updated = await this.#learner.updateAdapter(teacher, this.#adapter, state, options, made)
+    this.#adapter = updated.adapter
+    return updated
+  }
+
   #discard(): void {
     this.#learner.discard()
     this.#accumulated = 0
@@ -269,11 +294,14 @@ class LocalEngine implements Engine {
 
   #checkpointModel(): CheckpointModel {
     const { rawConfig, companions } = this.#model
+    const { lora, optimiserState } = this.#options
     return {
       rawConfig,
       companions,
       teacher: this.#policies.teacher,
       teacherHash: this.#policies.hash('teacher'),
+      lora,
+      optimiserState,
     }
   }
 
