@@ -18,9 +18,9 @@ const LEAST = -708
 /** 2^(−n / 64) at n. */
 const POWERS = Float64Array.from({ length: Math.ceil(-LEAST * PER_UNIT) + 2 }, (_, n) => 2 ** (-n / STEPS))
 
-/** @param x at most 0. */
+/** @param x at most 0; NaN gives NaN. */
 export function exponential(x: number): number {
-  if (!(x >= LEAST)) return 0
+  if (x < LEAST) return 0
   const n = (0.5 - x * PER_UNIT) | 0
   const r = x + n * STEP_HIGH + n * STEP_LOW
   const square = r * r

@@ -28,6 +28,8 @@ export class Sampler {
     const best = argmax(logits)
     const greatest = logits[best]!
     let sum = this.#exponentials(logits, greatest, 1)
+    if (Number.isNaN(sum))
+      throw diverged(`the logit of token ${logits.findIndex(Number.isNaN)} is not a number`)
     const logSumExp = greatest + Math.log(sum)
     let token = best
     if (options.temperature > 0) {
@@ -115,13 +117,9 @@ function argmax(logits: Float32Array): number {
     if (logit > greatest) {
       greatest = logit
       best = id
-    } else if (Number.isNaN(logit)) {
-      throw diverged(`the logit of token ${id} is not a number`)
     }
   }
-  if (best < 0 || greatest === Number.POSITIVE_INFINITY) {
-    throw diverged('there is no finite greatest logit')
-  }
+  if (best < 0 || greatest === Number.POSITIVE_INFINITY) throw diverged('there is no finite greatest logit')
   return best
 }
 

@@ -18,4 +18,5 @@ test('0 gives exactly 1, what is too small exactly 0', () => {
   assert.equal(exponential(-0), 1)
   for (const x of [-708.1, -1e9, Number.NEGATIVE_INFINITY]) assert.equal(exponential(x), 0)
   assert.ok(exponential(-708) > 0)
+  assert.ok(Number.isNaN(exponential(Number.NaN)))
 })

@@ -158,6 +158,10 @@ test('logits that are no numbers are refused', () => {
     () => sampler.draw(Float32Array.of(0, Number.NaN, 0, 0, 0), PLAIN, 0.5),
     /token 1 is not a number/,
   )
+  assert.throws(
+    () => sampler.draw(Float32Array.of(Number.NaN, 0, 0, 0, 1), { ...PLAIN, temperature: 0 }, 0.5),
+    /token 0 is not a number/,
+  )
   assert.throws(() => sampler.draw(new Float32Array(5).fill(-Infinity), PLAIN, 0.5), /diverged/)
   assert.throws(() => sampler.draw(Float32Array.of(0, Infinity, 0, 0, 0), PLAIN, 0.5), /diverged/)
 })
