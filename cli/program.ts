@@ -116,6 +116,7 @@ export function createProgram(ended: (code: number) => void): Command {
     .addOption(
       new Option('--dtype <dtype>', 'number format of the weights').choices(['f32', 'bf16']).default('f32'),
     )
+    .option('--adapter', "only the adapter of training.lora, in PEFT's format")
 
   withOutput(
     add(

@@ -4,9 +4,10 @@
  */
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { count, file, fraction, name, outputFolder, positive, section } from './fields.ts'
+import { count, file, fraction, name, outputFolder, section } from './fields.ts'
 import { log } from './log.ts'
 import { samplingKeys } from './sampling.ts'
+import { training } from './training.ts'
 
 const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
   path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
@@ -143,54 +144,6 @@ const scoring = section('How the paired distributions of student and teacher are
   sliceBytes: count(1024)
     .default(768 * 1024)
     .describe('Largest slice; a response with more is cut into several.'),
-})
-
-const training = section('The optimiser: AdamW over all parameters.', {
-  seed: count(0).default(1).describe('Fixes every sampled token.'),
-  epochs: count(1).default(1).describe('Passes over the kept questions.'),
-  batch: count(1).default(16).describe('Responses of one update.'),
-  microbatch: count(1)
-    .default(16)
-    .describe('Responses whose gradient is accumulated in one call; smaller ones hold less memory.'),
-  learningRate: positive().max(1).default(1e-5).describe('Peak learning rate.'),
-  schedule: z
-    .enum(['constant', 'linear', 'cosine'])
-    .default('constant')
-    .describe('How the learning rate goes on after the warm-up; `linear` and `cosine` end at 0.'),
-  totalUpdates: count(1)
-    .optional()
-    .describe(
-      'Updates at whose end `linear` and `cosine` have fallen to 0; needed for these. Later updates change nothing.',
-    ),
-  warmup: z
-    .number()
-    .min(0)
-    .default(0)
-    .describe(
-      'Updates over which the learning rate rises to its peak; below 1 a part of training.totalUpdates.',
-    ),
-  betas: z
-    .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
-    .default([0.9, 0.999])
-    .describe('Decay of the moment estimates.'),
-  epsilon: positive().default(1e-8).describe('Keeps the denominator from 0.'),
-  weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay; norms and biases are exempt.'),
-  clip: z.number().min(0).default(1).describe('Greatest global L2 norm of a gradient; 0 is off.'),
-  checkpointEvery: count(1).default(25).describe('Updates between checkpoints.'),
-}).superRefine(({ schedule, totalUpdates, warmup }, context) => {
-  const needsTotal =
-    schedule !== 'constant'
-      ? `training.schedule is ${schedule}`
-      : warmup > 0 && warmup < 1
-        ? `training.warmup is ${warmup}, a part of it`
-        : undefined
-  if (needsTotal !== undefined && totalUpdates === undefined) {
-    context.addIssue({ code: 'custom', path: ['totalUpdates'], message: `is missing, but ${needsTotal}` })
-  }
-  if (warmup >= 1 && !Number.isInteger(warmup)) {
-    const message = `is ${warmup}, neither a whole number of updates nor a part of them below 1`
-    context.addIssue({ code: 'custom', path: ['warmup'], message })
-  }
 })
 
 const evaluation = section('Answers to held-out questions, judged.', {

@@ -170,6 +170,14 @@ describe('loadConfig', () => {
     assert.match(fault(''), /run is missing/)
   })
 
+  test('an adapter has a rank, a target, and no dropout', () => {
+    const odd = fault(`${MINIMAL}training: { lora: { rank: 1.5, dropout: 0.1, targets: [] } }\n`)
+    assert.match(odd, /training\.lora\.rank is 1\.5; expected an integer from 0 to 1024/)
+    assert.match(odd, /training\.lora\.dropout is 0\.1; expected '0'/)
+    assert.match(odd, /training\.lora\.targets is \[\]; expected/)
+    assert.match(fault(`${MINIMAL}training: { optimiserState: f16 }\n`), /expected one of 'f32', 'bf16'/)
+  })
+
   test('broken YAML names line and column', () => {
     assert.match(fault('run: x\nmodel: [1, 2\n'), /^sub\/c\.yaml:\d+:\d+: not valid YAML: /)
     assert.match(fault('run: x\nrun: y\n'), /^sub\/c\.yaml:2:1: not valid YAML: Map keys must be unique/)
