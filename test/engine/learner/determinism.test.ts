@@ -3,8 +3,9 @@ import { describe, it } from 'node:test'
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../../../engine/architectures/config.ts'
 import { Learner, type LearnerOptions } from '../../../engine/learner/learner.ts'
+import { initialAdapter } from '../../../engine/lora/initial-adapter.ts'
 import { initialState } from '../../../engine/optimiser/adamw.ts'
-import type { TrainItem } from '../../../engine/port.ts'
+import type { LoraOptions, TrainItem, UpdateOptions } from '../../../engine/port.ts'
 import { EMBEDDING, parameterShapes } from '../../../engine/weights/parameter-shapes.ts'
 import type { Weights } from '../../../engine/weights/weights.ts'
 import { weightsHash } from '../../../engine/weights/weights-hash.ts'
@@ -62,23 +63,28 @@ const items: TrainItem[] = Array.from({ length: 10 }, (_, index) => {
   return { loss: 'forward-kl', prompt, response, teacher: factored(hidden, config.hiddenSize) }
 })
 
-async function train(model: ModelConfig, weights: Weights, options: LearnerOptions): Promise<string> {
+const update: UpdateOptions = {
+  responses: items.length,
+  learningRate: 1e-3,
+  betas: [0.9, 0.99],
+  epsilon: 1e-8,
+  weightDecay: 0.1,
+  clip: 1,
+}
+
+async function train(model: ModelConfig, base: Weights, options: LearnerOptions): Promise<string> {
   const learner = await Learner.create(model, options)
-  const state = initialState(weights)
-  let current = weights
+  const { lora } = options
+  let adapter = lora && initialAdapter(model, lora)
+  const state = initialState(adapter ?? base)
+  let weights = base
   for (let step = 0; step < 3; step++) {
-    await learner.accumulate(current, weights.get(EMBEDDING)!, items)
-    current = learner.update(current, state, {
-      responses: items.length,
-      learningRate: 1e-3,
-      betas: [0.9, 0.99],
-      epsilon: 1e-8,
-      weightDecay: 0.1,
-      clip: 1,
-    }).weights
+    await learner.accumulate(new Map([...weights, ...(adapter ?? [])]), base.get(EMBEDDING)!, items)
+    if (adapter) ({ weights, adapter } = await learner.updateAdapter(base, adapter, state, update))
+    else weights = learner.update(weights, state, update).weights
   }
   await learner.close()
-  return weightsHash(current)
+  return weightsHash(weights)
 }
 
 for (const model of MODELS) {
@@ -97,3 +103,15 @@ for (const model of MODELS) {
     })
   })
 }
+
+describe('training an adapter', () => {
+  const weights = draftWeights(config)
+  const lora: LoraOptions = { rank: 20, alpha: 8, rankStabilised: false, targets: ['all-linear'], seed: 2 }
+
+  it('gives the same bits with 1 or 2 threads, and whether activations are kept or not', async () => {
+    const first = await train(config, weights, { lora, threads: 2, tokensPerPass: 512 })
+    assert.equal(await train(config, weights, { lora, threads: 1, tokensPerPass: 512 }), first)
+    const again = { lora, threads: 2, tokensPerPass: 512, activationBytes: 0 }
+    assert.equal(await train(config, weights, again), first)
+  })
+})
