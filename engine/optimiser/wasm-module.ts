@@ -9,14 +9,26 @@ type Type = (typeof TYPE)[keyof typeof TYPE]
 /** Opcodes of vectors stand behind a prefix. */
 const vector = (code: number) => [0xfd, ...leb128(code)]
 
-/** The instructions in use: vectors of four f32, wide ones of two f64. */
+/** The instructions in use: vectors of four f32, words of four i32 in one, wide ones of two f64. */
 const INSTRUCTIONS: Readonly<Record<string, readonly number[]>> = {
   loop: [0x03, 0x40],
   repeat: [0x0d, 0],
   end: [0x0b],
   'i32.less': [0x49],
   'i32.add': [0x6a],
+  'i32.shift-right': [0x76],
   'f64.add': [0xa0],
+  and: vector(0x4e),
+  xor: vector(0x51),
+  'words.splat': vector(0x11),
+  'words.shift-left': vector(0xab),
+  'words.shift-right': vector(0xad),
+  'words.add': vector(0xae),
+  'words.multiply': vector(0xb5),
+  /** Eight u16 of two times four words below 2¹⁶. */
+  'words.narrow': vector(0x86),
+  /** The words 0, 1, 2, 3. */
+  'words.lanes': [...vector(0x0c), ...[0, 1, 2, 3].flatMap(lane => [lane, 0, 0, 0])],
   splat: vector(0x13),
   sqrt: vector(0xe3),
   add: vector(0xe4),
@@ -33,6 +45,10 @@ const INSTRUCTIONS: Readonly<Record<string, readonly number[]>> = {
 const MEMORY: Readonly<Record<string, (address: number) => number[]>> = {
   load: address => [...vector(0x00), 2, ...leb128(address)],
   store: address => [...vector(0x0b), 2, ...leb128(address)],
+  /** Four u16, as words. */
+  'halves.load': address => [...vector(0x04), 1, ...leb128(address)],
+  /** The first four u16 of eight. */
+  'halves.store': address => [...vector(0x5b), 1, ...leb128(address), 0],
   /** Two f32, widened. */
   'wide.load': address => [...vector(0x5d), 2, ...leb128(address), ...vector(0x5f)],
 }
