@@ -1,92 +1,102 @@
 /**
- * Times sampling: tokens a second of reading prompts and of decoding, by the number of sequences decoded
- * together. `node --import tsx bench/decoding.ts [--model DIR] [--prompt 256] [--new 64] [--sequences 1,16,32]
- * [--threads 2] [--repeats 3] [--json]`; without `--model`, the lab's backbone. The best of the repeats counts;
- * processor time (of all threads) says more on a machine that is busy with other things.
+ * Greedy decoding: prompts read and new tokens drawn, by the number of sequences decoded together, against the
+ * `generate` of PyTorch's transformers on the same model and tokens, f32. The sides take turns in processes of their
+ * own; the best of all repeats counts for both.
+ *
+ *     node --import tsx bench/decoding.ts [--model DIR] [--prompt 128] [--new 48] [--sequences 1,16]
+ *         [--threads 2] [--rounds 2] [--repeats 2] [--python python3] [--ours] [--json]
+ *
+ * Without `--model`, the lab's backbone. `--ours` leaves the peer out.
  */
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { Decoder } from '../engine/decoding/decoder.ts'
-import { randomStream } from '../engine/sampling/random-stream.ts'
-import { loadModelDirectory } from '../engine/weights/model-directory.ts'
+import { readModelConfig } from '../engine/weights/model-config.ts'
+import { runPeer } from './peers/run-peer.ts'
 
-const { values } = parseArgs({
+const { values: flags } = parseArgs({
   options: {
     model: { type: 'string', default: 'examples/lab/backbone' },
-    prompt: { type: 'string', default: '256' },
-    new: { type: 'string', default: '64' },
-    sequences: { type: 'string', default: '1,16,32' },
+    prompt: { type: 'string', default: '128' },
+    new: { type: 'string', default: '48' },
+    sequences: { type: 'string', default: '1,16' },
     threads: { type: 'string', default: '2' },
-    repeats: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '2' },
+    repeats: { type: 'string', default: '2' },
+    python: { type: 'string', default: 'python3' },
+    ours: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 })
-const length = Number(values.prompt)
-const maxNewTokens = Number(values.new)
-const { config, weights } = await loadModelDirectory(values.model)
-const decoder = await Decoder.create(config, {
-  threads: Number(values.threads),
-  tokensPerPass: 4096,
-  sequencesPerPass: 32,
-  // Nothing ends early, so that every run draws the same number of tokens.
-  stopTokens: [],
+const { config } = await readModelConfig(flags.model)
+const counts = flags.sequences.split(',').map(Number)
+const length = Number(flags.prompt)
+const task = {
+  model: flags.model,
+  threads: Number(flags.threads),
+  repeats: Number(flags.repeats),
+  new: Number(flags.new),
+  prompts: counts.map(count =>
+    Array.from({ length: count }, (_, number) =>
+      Array.from({ length }, (_, i) => (number * 7919 + i * 104_729 + 11) % config.vocabularySize),
+    ),
+  ),
+}
+
+/** Seconds to the first new token of every sequence, and to the last. */
+interface Numbers {
+  readonly sequences: number
+  readonly first: number
+  readonly all: number
+}
+
+const file = (name: string) => fileURLToPath(new URL(`peers/${name}`, import.meta.url))
+const SIDES = {
+  ours: [process.execPath, '--import', 'tsx', file('decoding-child.ts')],
+  peer: [flags.python, file('decoding.py')],
+} as const
+type Side = keyof typeof SIDES
+
+const taken: Record<Side, Numbers[]> = { ours: [], peer: [] }
+const sides: Side[] = flags.ours ? ['ours'] : ['ours', 'peer']
+for (let round = 0; round < Number(flags.rounds); round++) {
+  for (const side of sides) {
+    const numbers = await runPeer<Numbers>(SIDES[side], task)
+    process.stderr.write(
+      `${side}: ${numbers.map(({ sequences, all }) => `${sequences}: ${all.toFixed(2)} s`).join(', ')}\n`,
+    )
+    taken[side].push(...numbers)
+  }
+}
+
+function best(side: Side, sequences: number) {
+  const own = taken[side].filter(numbers => numbers.sequences === sequences)
+  const [first, all] = [Math.min(...own.map(n => n.first)), Math.min(...own.map(n => n.all))]
+  return {
+    /** New tokens a second, reading the prompts included. */
+    whole: (sequences * task.new) / all,
+    /** Of decoding alone. */
+    decoding: (sequences * (task.new - 1)) / (all - first),
+    reading: (sequences * length) / first,
+  }
+}
+const rows = counts.map(sequences => {
+  const ours = best('ours', sequences)
+  const round = (value: number) => Number(value.toPrecision(3))
+  const own = {
+    sequences,
+    'tokens/s': round(ours.whole),
+    'decoding/s': round(ours.decoding),
+    'read/s': round(ours.reading),
+  }
+  if (flags.ours) return own
+  const peer = best('peer', sequences)
+  return {
+    ...own,
+    'PyTorch tokens/s': round(peer.whole),
+    'decoding ratio': round(ours.decoding / peer.decoding),
+    ratio: round(ours.whole / peer.whole),
+  }
 })
 
-interface Time {
-  readonly wall: number
-  readonly processor: number
-}
-
-/** Milliseconds that `sequences` responses of `tokens` tokens take. */
-async function timeOnce(sequences: number, tokens: number): Promise<Time> {
-  const requests = Array.from({ length: sequences }, (_, number) => ({
-    key: String(number),
-    prompt: Int32Array.from({ length }, (_, i) => (number * 7919 + i * 104729) % config.vocabularySize),
-    random: randomStream({ seed: 1, key: String(number), policy: 0 }),
-  }))
-  const sampling = { temperature: 1, topK: 0, topP: 1, maxNewTokens: tokens, seed: 1 }
-  const [start, before] = [performance.now(), process.cpuUsage()]
-  await decoder.generate(weights, requests, sampling)
-  const { user, system } = process.cpuUsage(before)
-  return { wall: performance.now() - start, processor: (user + system) / 1000 }
-}
-
-async function time(sequences: number, tokens: number): Promise<Time> {
-  let best: Time = { wall: Number.POSITIVE_INFINITY, processor: Number.POSITIVE_INFINITY }
-  for (let repeat = 0; repeat < Number(values.repeats); repeat++) {
-    const { wall, processor } = await timeOnce(sequences, tokens)
-    best = { wall: Math.min(best.wall, wall), processor: Math.min(best.processor, processor) }
-  }
-  return best
-}
-
-await timeOnce(2, 4)
-const results: Record<string, number>[] = []
-for (const sequences of values.sequences.split(',').map(Number)) {
-  // One token a response takes its prompt only; what is left of the whole is decoding.
-  const reading = await time(sequences, 1)
-  const all = await time(sequences, maxNewTokens)
-  const read = sequences * length
-  const drawn = sequences * (maxNewTokens - 1)
-  results.push({
-    sequences,
-    promptTokensPerSecond: round((1000 * read) / reading.wall),
-    promptProcessorMs: round(reading.processor / read),
-    newTokensPerSecond: round((1000 * drawn) / (all.wall - reading.wall)),
-    newProcessorMs: round((all.processor - reading.processor) / drawn),
-  })
-}
-await decoder.release()
-const peakMegabytes = Math.round(process.resourceUsage().maxRSS / 1024)
-
-if (values.json) {
-  console.log(
-    JSON.stringify({ model: values.model, prompt: length, new: maxNewTokens, results, peakMegabytes }),
-  )
-} else {
-  console.table(results)
-  console.log(`peak memory ${peakMegabytes} MB`)
-}
-
-function round(value: number): number {
-  return Number(value.toPrecision(3))
-}
+if (flags.json) console.log(JSON.stringify({ ...flags, rows }))
+else console.table(rows)

@@ -1,12 +1,13 @@
 /**
  * Times training steps of random models: `node --import tsx bench/training-step.ts [lab|smollm2] [cross-entropy|forward-kl]`.
- * Environment: THREADS, TOKENS (a pass), CHUNK (tokens a pass through the head), LAYERS, SEQUENCES, LENGTH (of each), STEPS, PROFILE (prefix of onnxruntime's profiles).
+ * Environment: LORA (an adapter's rank), MOMENTS (f32 or bf16), THREADS, TOKENS (a pass), CHUNK (tokens a pass through the head), LAYERS, SEQUENCES, LENGTH (of each), STEPS, PROFILE (prefix of onnxruntime's profiles).
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../engine/architectures/config.ts'
 import { Learner } from '../engine/learner/learner.ts'
+import { initialAdapter } from '../engine/lora/initial-adapter.ts'
 import { initialState } from '../engine/optimiser/adamw.ts'
-import type { TrainItem } from '../engine/port.ts'
+import type { LoraOptions, TrainItem } from '../engine/port.ts'
 import { parameterShapes } from '../engine/weights/parameter-shapes.ts'
 import type { Weights } from '../engine/weights/weights.ts'
 import { weightsHash } from '../engine/weights/weights-hash.ts'
@@ -83,28 +84,35 @@ const items: TrainItem[] = Array.from({ length: sequences }, () => {
   }
 })
 const tokens = items.reduce((sum, { prompt, response }) => sum + prompt.length + response.length, 0)
+const rank = number('LORA', 0)
+const lora: LoraOptions | undefined =
+  rank > 0 ? { rank, alpha: 32, rankStabilised: false, targets: ['all-linear'], seed: 1 } : undefined
 const learner = await Learner.create(config, {
+  lora,
   threads: number('THREADS', 2),
   tokensPerPass: number('TOKENS', 2048),
   ...(process.env.CHUNK !== undefined && { chunkTokens: number('CHUNK', 0) }),
   ...(process.env.PROFILE !== undefined && { profile: process.env.PROFILE }),
 })
-const state = initialState(weights)
+const base = weights
+let adapter = lora && initialAdapter(config, lora)
+const state = initialState(adapter ?? weights, process.env.MOMENTS === 'bf16' ? 'bf16' : 'f32')
 const head = weights.get('model.embed_tokens.weight')!
 for (let step = 0; step < steps; step++) {
   const start = performance.now()
   const cpu = process.cpuUsage()
-  const { losses } = await learner.accumulate(weights, head, items)
+  const { losses } = await learner.accumulate(new Map([...weights, ...(adapter ?? [])]), head, items)
   const accumulated = performance.now()
-  const updated = learner.update(weights, state, {
+  const options = {
     responses: items.length,
     learningRate: 1e-3,
     betas: [0.9, 0.99],
     epsilon: 1e-8,
     weightDecay: 0.1,
     clip: 1,
-  })
-  weights = updated.weights
+  } as const
+  if (adapter) ({ weights, adapter } = await learner.updateAdapter(base, adapter, state, options))
+  else weights = learner.update(weights, state, options).weights
   const end = performance.now()
   const used = process.cpuUsage(cpu)
   const mean = losses.reduce((sum, value) => sum + value, 0) / losses.length

@@ -1,7 +1,7 @@
 /** The commands and their options. What a command does is loaded when it is called. */
 import { Command, Option } from 'commander'
 import { addOperating } from './operating.ts'
-import { type AddCommand, ownOptionsFirst, withConfig, withOutput } from './options.ts'
+import { type AddCommand, collect, ownOptionsFirst, withConfig, withOutput } from './options.ts'
 import type { CommonOptions, Session } from './session.ts'
 import type { Streams } from './streams.ts'
 import { packageVersion } from './version.ts'
@@ -124,6 +124,20 @@ export function createProgram(ended: (code: number) => void, streams: Streams = 
     .addOption(
       new Option('--dtype <dtype>', 'number format of the weights').choices(['f32', 'bf16']).default('f32'),
     )
+    .option('--adapter', "only the adapter of training.lora, in PEFT's format")
+
+  withOutput(
+    add(
+      program,
+      'pull <repository>',
+      'fetch a model from the Hugging Face hub (HF_ENDPOINT, HF_TOKEN)',
+      async () => (await import('./commands/pull.ts')).pullCommand,
+    ),
+  )
+    .option('--revision <revision>', 'branch, tag or commit', 'main')
+    .option('--to <folder>', 'where to put the files (default: models/REPOSITORY)')
+    .option('--include <pattern>', 'fetch these files alone, such as *.gguf; may be repeated', collect)
+    .option('--no-progress', 'show no progress')
 
   withOutput(
     withConfig(

@@ -1,5 +1,5 @@
 /** The progress of a run in one line that fits a width. */
-import { type ProgressState, secondsLeft } from './progress-state.ts'
+import { bytesPerSecond, type ProgressState, secondsLeft } from './progress-state.ts'
 
 /** 75 → `1:15`, 3700 → `1:01:40`. */
 export function clock(seconds: number): string {
@@ -23,9 +23,16 @@ interface Part {
 }
 
 function parts(state: ProgressState, now: number): Part[] {
-  const { update, evaluation, validation, stages } = state
+  const { update, evaluation, validation, stages, download } = state
   const list: Part[] = []
   const add = (importance: number, text: string) => list.push({ text, importance })
+  if (download) {
+    const { bytes, totalBytes, files, totalFiles } = download
+    add(9, `${short(bytes / 1e6)}/${short(totalBytes / 1e6)} MB`)
+    add(5, `${files}/${totalFiles} files`)
+    const rate = bytesPerSecond(state, now)
+    if (rate !== undefined) add(6, `${short(rate / 1e6)} MB/s`)
+  }
   if (evaluation) add(9, `${evaluation.role} ${evaluation.done}/${evaluation.total}`)
   if (update) {
     add(8, `policy ${update.version}${update.of === undefined ? '' : `/${update.of}`}`)

@@ -4,6 +4,7 @@ import type { ProgressEvent } from '../pipelines/events.ts'
 type Stage = Extract<ProgressEvent, { kind: 'stage' }>
 type Update = Extract<ProgressEvent, { kind: 'update' }>
 type Evaluation = Extract<ProgressEvent, { kind: 'evaluation' }>
+type Download = Extract<ProgressEvent, { kind: 'download' }>
 
 export interface ProgressState {
   readonly phase: string
@@ -15,6 +16,7 @@ export interface ProgressState {
   readonly tokensPerSecond?: number
   /** The evaluation under way. */
   readonly evaluation?: Evaluation
+  readonly download?: Download
   /** What is counted towards an end in this phase: `done` of `total`, the first seen at `since` milliseconds. */
   readonly pace?: {
     readonly of: string
@@ -66,6 +68,8 @@ export function advance(state: ProgressState, event: ProgressEvent, now: number)
       const { evaluation: _evaluation, pace: _pace, ...rest } = state
       return rest
     }
+    case 'download':
+      return { ...state, download: event, ...paced(state, 'download', event.bytes, event.totalBytes, now) }
   }
 }
 
@@ -92,6 +96,15 @@ export function secondsLeft(state: ProgressState, now: number): number | undefin
     return secondsPerUpdate === undefined ? undefined : updates * secondsPerUpdate
   }
   if (pace === undefined || pace.done <= pace.from || pace.done >= pace.total) return undefined
-  const perItem = (now - pace.since) / 1000 / (pace.done - pace.from)
-  return perItem * (pace.total - pace.done)
+  return (pace.total - pace.done) / perSecond(pace, now)
+}
+
+/** Bytes that come in a second, of a download under way. */
+export function bytesPerSecond({ pace }: ProgressState, now: number): number | undefined {
+  if (pace?.of !== 'download' || pace.done <= pace.from || now <= pace.since) return undefined
+  return perSecond(pace, now)
+}
+
+function perSecond({ done, from, since }: NonNullable<ProgressState['pace']>, now: number): number {
+  return ((done - from) * 1000) / (now - since)
 }

@@ -3,11 +3,14 @@
  * answered between two passes of the one that runs. While onnxruntime works, the JavaScript thread is blocked, so
  * a pipeline keeps its engine in another process (process/proxy.ts).
  */
+import { createHash } from 'node:crypto'
+import type { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
 import { Decoder } from './decoding/decoder.ts'
 import { Learner } from './learner/learner.ts'
+import { initialAdapter } from './lora/initial-adapter.ts'
 import { initialState, type OptimiserState } from './optimiser/adamw.ts'
 import { Policies } from './policies.ts'
 import type {
@@ -27,21 +30,24 @@ import type {
   Updated,
   UpdateOptions,
 } from './port.ts'
-import { checkSampling } from './sampling/check-sampling.ts'
+import { checkSamples, checkSampling } from './sampling/check-sampling.ts'
 import { randomStream } from './sampling/random-stream.ts'
+import { stopWatch } from './sampling/stop-strings.ts'
 import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
 import { replaceFolder } from './weights/durable.ts'
+import { HashThread } from './weights/hash-thread.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
-import { weightsHash } from './weights/weights-hash.ts'
+import type { Weights } from './weights/weights.ts'
+import { WeightsHasher, weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
 
 /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
 export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
   const model = await loadModelDirectory(options.path)
   const { config, rawConfig } = model
-  const tokenizer = await ChatTokenizer.load(model.path, rawConfig, config.vocabularySize)
+  const tokenizer = ChatTokenizer.load(model, rawConfig, config.vocabularySize)
   const decoder = await Decoder.create(config, { ...options, stopTokens: tokenizer.stopTokens })
   const learner = await Learner.create(config, options)
   return new LocalEngine(options, model, tokenizer, decoder, learner)
@@ -57,6 +63,10 @@ class LocalEngine implements Engine {
   readonly #queue = new SerialQueue()
   /** Made at the first step: an engine that only generates needs no moments. */
   #optimiser: OptimiserState | undefined
+  /** The factors that are trained with `lora`, made at the first gradient. */
+  #adapter: Weights | undefined
+  /** From the first gradient on: new weights are hashed while the next are computed. */
+  #hashThread: HashThread | undefined
   /** Responses in the running sum of gradients. */
   #accumulated = 0
   #closing: Promise<void> | undefined
@@ -114,12 +124,18 @@ class LocalEngine implements Engine {
     return this.#enqueue(async () => {
       checkSampling(options)
       const weights = this.#policies.get(policy)
-      for (const { key, ids } of prompts) this.#checkIds(`the prompt of ${key}`, ids)
-      const requests = prompts.map(({ key, ids }) => ({
-        key,
-        prompt: ids,
-        random: randomStream({ seed: options.seed, key, policy }),
-      }))
+      for (const prompt of prompts) {
+        checkSamples(prompt)
+        this.#checkIds(`the prompt of ${prompt.key}`, prompt.ids)
+      }
+      const requests = prompts.flatMap(({ key, ids, samples = 1 }) =>
+        Array.from({ length: samples }, (_, sample) => ({
+          key,
+          prompt: ids,
+          random: randomStream({ seed: options.seed, key, policy, sample }),
+          ...(options.stop.length > 0 && { ends: stopWatch(options.stop, of => this.#tokenizer.decode(of)) }),
+        })),
+      )
       return this.#decoder.generate(weights, requests, options)
     })
   }
@@ -148,7 +164,12 @@ class LocalEngine implements Engine {
           `a slice was made with the output head ${item.teacher.head}; this engine's teacher has ${teacher.headHash}`,
         )
       }
-      const accumulated = await this.#learner.accumulate(this.#policies.get(newest), teacher.head, items)
+      if (this.#options.threads > 1) this.#hashThread ??= new HashThread()
+      const weights = this.#policies.get(newest)
+      const { lora } = this.#options
+      if (lora) this.#adapter ??= initialAdapter(this.#model.config, lora)
+      const trained = this.#adapter ? new Map([...weights, ...this.#adapter]) : weights
+      const accumulated = await this.#learner.accumulate(trained, teacher.head, items)
       this.#accumulated += items.length
       return accumulated
     })
@@ -169,10 +190,13 @@ class LocalEngine implements Engine {
       if (this.#accumulated === 0) {
         throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
-      this.#optimiser ??= initialState(weights)
-      const updated = this.#learner.update(weights, this.#optimiser, options)
+      this.#optimiser ??= initialState(this.#adapter ?? weights, this.#options.optimiserState)
+      const hasher = new WeightsHasher(this.#hashThread?.hash() ?? createHash('sha256'))
+      const updated = await this.#step(weights, this.#optimiser, options, (name, weight) =>
+        hasher.add(name, weight),
+      )
       this.#accumulated = 0
-      const version = this.#policies.add(updated.weights)
+      const version = this.#policies.add(updated.weights, hasher.digest())
       return { version, gradientNorm: updated.gradientNorm, weightsHash: this.#policies.hash(version) }
     })
   }
@@ -186,14 +210,12 @@ class LocalEngine implements Engine {
   }
 
   saveCheckpoint(path: string, state: unknown): Promise<void> {
-    return this.#enqueue(() =>
-      saveCheckpoint(path, this.#checkpointModel(), {
-        policyVersion: this.#policies.newest,
-        policies: this.#policies.versions,
-        optimiser: this.#optimiser,
-        state,
-      }),
-    )
+    return this.#enqueue(() => {
+      const { newest, versions } = this.#policies
+      const [optimiser, adapter] = [this.#optimiser, this.#adapter]
+      const checkpoint = { policyVersion: newest, policies: versions, optimiser, adapter, state }
+      return saveCheckpoint(path, this.#checkpointModel(), checkpoint, this.#policies.hash(newest))
+    })
   }
 
   loadCheckpoint(path: string): Promise<unknown> {
@@ -201,6 +223,7 @@ class LocalEngine implements Engine {
       const checkpoint = await loadCheckpoint(path, this.#checkpointModel())
       this.#policies.restore(checkpoint.policies, checkpoint.policyVersion)
       this.#optimiser = checkpoint.optimiser
+      this.#adapter = checkpoint.adapter
       this.#discard()
       return checkpoint.state
     })
@@ -246,7 +269,22 @@ class LocalEngine implements Engine {
   async #close(): Promise<void> {
     await this.#decoder.release()
     await this.#learner.close()
+    await this.#hashThread?.close()
     this.#policies.checkTeacher()
+  }
+
+  async #step(
+    weights: Weights,
+    state: OptimiserState,
+    options: UpdateOptions,
+    made: (name: string, weight: Tensor) => void,
+  ): Promise<{ weights: Weights; gradientNorm: number }> {
+    if (!this.#adapter) return this.#learner.update(weights, state, options, made)
+    // Version 0, which the adapter was begun on, is the teacher.
+    const { teacher } = this.#policies
+    const updated = await this.#learner.updateAdapter(teacher, this.#adapter, state, options, made)
+    this.#adapter = updated.adapter
+    return updated
   }
 
   #discard(): void {
@@ -256,11 +294,14 @@ class LocalEngine implements Engine {
 
   #checkpointModel(): CheckpointModel {
     const { rawConfig, companions } = this.#model
+    const { lora, optimiserState } = this.#options
     return {
       rawConfig,
       companions,
       teacher: this.#policies.teacher,
       teacherHash: this.#policies.hash('teacher'),
+      lora,
+      optimiserState,
     }
   }
 

@@ -47,9 +47,10 @@ export class Policies {
     )
   }
 
-  /** Makes the next version. */
-  add(weights: Weights): number {
+  /** Makes the next version. @param hash of its weights, where it is known already */
+  add(weights: Weights, hash?: string): number {
     this.#newest++
+    if (hash !== undefined) this.#hashes.set(weights, hash)
     this.#versions.set(this.#newest, weights)
     this.#drop()
     return this.#newest

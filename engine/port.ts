@@ -32,11 +32,20 @@ export interface ModelInfo {
 export type PolicyReference = 'teacher' | number
 
 export interface SamplingOptions {
-  /** 0 is greedy. 1 with topK 0 and topP 1 samples the policy itself. */
+  /** 0 is greedy. 1 with the three that follow off samples the policy itself. */
   readonly temperature: number
+  /** The k likeliest tokens only; 0 is off. */
   readonly topK: number
+  /** Of these the likeliest that reach topP together; 1 is off. */
   readonly topP: number
+  /** Of these the ones that are at least minP times as likely as the likeliest; 0 is off. */
+  readonly minP: number
   readonly maxNewTokens: number
+  /**
+   * A response ends with the token that makes its text, as `decode` gives it, contain one of these. The tokens of
+   * the string stay in the response: ids are kept as they were sampled.
+   */
+  readonly stop: readonly string[]
   readonly seed: number
 }
 
@@ -44,11 +53,17 @@ export interface Prompt {
   /** Names the random stream: draws depend on (seed, key, policy version, token index) alone. */
   readonly key: string
   readonly ids: Int32Array
+  /**
+   * Responses to sample, 1 by default, each from a random stream of its own; the first is what is sampled where only
+   * one is. The prompt is read once for all.
+   */
+  readonly samples?: number
 }
 
 export interface Generation {
-  /** With the stop token, where one was sampled. Never empty. */
+  /** With the stop token or the tokens of the stop string that ended it. Never empty. */
   readonly ids: Int32Array
+  /** `stop`: by a stop token or a stop string; `length`: cut at maxNewTokens. */
   readonly finish: 'stop' | 'length'
   /** log-probability under the policy at temperature 1, nats, one a token. */
   readonly logp: Float32Array
@@ -152,6 +167,7 @@ export interface Engine {
   /** Ids to text, special tokens left out. */
   decode(ids: Int32Array): Promise<string>
 
+  /** The responses in the order of the prompts; several of one prompt follow each other. */
   generate(
     policy: PolicyReference,
     prompts: readonly Prompt[],
@@ -194,8 +210,25 @@ export interface Engine {
   close(): Promise<void>
 }
 
+/** A low-rank adapter that is trained instead of the weights: W = W₀ + scale · B · A. */
+export interface LoraOptions {
+  /** r: rows of A and columns of B. */
+  readonly rank: number
+  /** The scale is alpha / rank. */
+  readonly alpha: number
+  /** The scale is alpha / √rank. */
+  readonly rankStabilised: boolean
+  /** Names of projections (`q_proj`), or `all-linear`. */
+  readonly targets: readonly string[]
+  /** Fixes A at the start. */
+  readonly seed: number
+}
+
+/** How the optimiser's moments are held; bf16 halves their memory, and rounds them at random. */
+export type OptimiserDtype = 'f32' | 'bf16'
+
 export interface EngineOptions {
-  /** A Hugging Face directory: config.json, *.safetensors, tokenizer.json. */
+  /** A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file. */
   readonly path: string
   readonly device: 'cpu'
   readonly threads: number
@@ -205,4 +238,8 @@ export interface EngineOptions {
   readonly tokensPerPass: number
   /** Most sequences decoded together. */
   readonly sequencesPerPass: number
+  /** Trains an adapter; all parameters are trained where it is left out. */
+  readonly lora?: LoraOptions
+  /** f32 by default. */
+  readonly optimiserState?: OptimiserDtype
 }

@@ -27,6 +27,8 @@ export type ErrorCode =
   | 'MODEL_INVALID'
   /** An architecture or an option of it that the engine does not implement. */
   | 'MODEL_UNSUPPORTED'
+  /** A model cannot be fetched from the hub. */
+  | 'HUB_FAILED'
   /** A prompt (with its response) does not fit into the model's context. */
   | 'PROMPT_TOO_LONG'
   /** A prompt template is wrong, or lacks a slot. */

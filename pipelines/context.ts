@@ -46,6 +46,6 @@ export function samplingOptions(
   { config }: Pick<StageContext, 'config'>,
   section: 'validation' | 'rollout' | 'evaluation',
 ): SamplingOptions {
-  const { temperature, topK, topP, maxNewTokens } = config[section]
-  return { temperature, topK, topP, maxNewTokens, seed: config.training.seed }
+  const { temperature, topK, topP, minP, maxNewTokens, stop } = config[section]
+  return { temperature, topK, topP, minP, maxNewTokens, stop, seed: config.training.seed }
 }

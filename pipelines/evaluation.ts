@@ -60,7 +60,15 @@ export async function probeKl(context: JudgedContext, policyVersion: number): Pr
   const split = 'test'
   const contexts = await heldOut(log, split)
   const { maxNewTokens } = config.rollout
-  const sampling = { temperature: 1, topK: 0, topP: 1, maxNewTokens, seed: config.training.seed }
+  const sampling = {
+    temperature: 1,
+    topK: 0,
+    topP: 1,
+    minP: 0,
+    stop: [],
+    maxNewTokens,
+    seed: config.training.seed,
+  }
   const options = { engine, info, prompt, sampling }
   const probes = await recorded(log, { role: 'probe', policyVersion: 0, split })
   const known = policyVersion === 0 ? probes : await recorded(log, { role: 'probe', policyVersion, split })

@@ -37,6 +37,14 @@ export type ProgressEvent =
       readonly total: number
       readonly score?: number
     }
+  /** Files that are fetched: those of them that are there, in bytes and in number. */
+  | {
+      readonly kind: 'download'
+      readonly bytes: number
+      readonly totalBytes: number
+      readonly files: number
+      readonly totalFiles: number
+    }
 
 export interface RunHooks {
   /** Aborted: finish the step, checkpoint, stop. The run then ends with GraspError INTERRUPTED. */

@@ -1,22 +1,33 @@
-/** A policy as a Hugging Face directory of its own, without optimiser state. */
+/** A policy as a Hugging Face directory of its own, without optimiser state, or the adapter that it is made by. */
 import { readdir } from 'node:fs/promises'
-import { GraspError } from '../errors/grasp-error.ts'
+import { readAdapter } from '../engine/checkpoint/checkpoint.ts'
+import { writeAdapter } from '../engine/lora/write-adapter.ts'
+import { replaceFolder } from '../engine/weights/durable.ts'
+import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { makeNamedFolder } from '../errors/make-folder.ts'
 import type { Config } from './config/config.ts'
-import { choosePolicy, type PolicySelector } from './policies.ts'
+import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
 import { openEngine } from './resources.ts'
 
 export interface Exported {
   readonly version: number
   readonly path: string
   readonly dtype: 'f32' | 'bf16'
-  /** Of the policy in f32; with `bf16` the written weights are rounded. */
+  /** Of the policy in f32, an adapter merged into it; with `bf16` the written weights are rounded. */
   readonly weightsHash: string
+}
+
+export interface ExportOptions {
+  readonly policy: PolicySelector
+  readonly path: string
+  readonly dtype: 'f32' | 'bf16'
+  /** Only the adapter, in PEFT's format; the run must have trained one. */
+  readonly adapter?: boolean
 }
 
 export async function exportPolicy(
   config: Config,
-  { policy, path, dtype }: { policy: PolicySelector; path: string; dtype: 'f32' | 'bf16' },
+  { policy, path, dtype, adapter = false }: ExportOptions,
 ): Promise<Exported> {
   const there = await readdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -33,11 +44,36 @@ export async function exportPolicy(
   const chosen = await choosePolicy(config, policy)
   // Before the model is loaded, which takes its time.
   makeNamedFolder('export', path)
+  if (adapter) {
+    await exportAdapter(config, chosen, path, dtype)
+    return { version: chosen.version, path, dtype, weightsHash: chosen.weightsHash! }
+  }
   const engine = await openEngine({ ...config, model: { ...config.model, path: chosen.path } })
   try {
     await engine.exportPolicy('teacher', path, dtype)
     return { version: chosen.version, path, dtype, weightsHash: await engine.weightsHash('teacher') }
   } finally {
     await engine.close()
+  }
+}
+
+async function exportAdapter(
+  { model }: Config,
+  { version, path: checkpoint }: ChosenPolicy,
+  path: string,
+  dtype: 'f32' | 'bf16',
+): Promise<void> {
+  const trained = version === 0 ? undefined : await readAdapter(checkpoint)
+  if (trained === undefined) {
+    const why = version === 0 ? 'is the untrained model' : 'was trained without training.lora'
+    throw new GraspError('CONFIG_INVALID', `--adapter: policy ${version} ${why}; leave the option out`)
+  }
+  try {
+    await replaceFolder(path, undefined, folder =>
+      writeAdapter(folder, trained.adapter, trained.lora, model.path, dtype),
+    )
+  } catch (cause) {
+    const message = `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`
+    throw new GraspError('ENGINE_FAILED', message, { cause })
   }
 }

@@ -1,6 +1,6 @@
 /** Builds the heavy objects of a run from its configuration, each when it is first asked for, and takes them down. */
 import { fromEvent, shareReplay, take } from 'rxjs'
-import type { Engine } from '../engine/port.ts'
+import type { Engine, LoraOptions } from '../engine/port.ts'
 import { openEngineProcess } from '../engine/process/proxy.ts'
 import { createChatJudge } from '../judges/chat.ts'
 import { JUDGE_PROMPT, loadJudgePrompt } from '../judges/chat-prompt.ts'
@@ -72,7 +72,8 @@ export class Resources implements AsyncDisposable {
   }
 }
 
-export function openEngine({ model, rollout }: Config): Promise<Engine> {
+export function openEngine({ model, rollout, training }: Config): Promise<Engine> {
+  const lora = loraOptions(training)
   const { path, device, threads, tokensPerPass, sequencesPerPass } = model
   return openEngineProcess({
     path,
@@ -81,7 +82,15 @@ export function openEngine({ model, rollout }: Config): Promise<Engine> {
     tokensPerPass,
     sequencesPerPass,
     keepPolicies: rollout.lag,
+    optimiserState: training.optimiserState,
+    ...(lora && { lora }),
   })
+}
+
+/** Undefined where all parameters are trained. */
+function loraOptions({ lora, seed }: Config['training']): LoraOptions | undefined {
+  const { dropout: _, ...options } = lora
+  return options.rank === 0 ? undefined : { ...options, seed }
 }
 
 export async function openJudge({ judge }: Config): Promise<Judge> {

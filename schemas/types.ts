@@ -125,7 +125,7 @@ export interface Rollout {
   failed: string | null
   studentPrompt: readonly number[]
   teacherPrompt: readonly number[]
-  /** With the end-of-sequence token when the student wrote it. */
+  /** With the end-of-sequence token when the student wrote it, or the tokens of the stop string. */
   response: readonly number[]
   /** stop or length. */
   finish: string
@@ -143,7 +143,11 @@ export interface Sampling {
   topK: number
   /** 1 is off. */
   topP: number
+  /** 0 is off. */
+  minP: number
   maxNewTokens: number
+  /** Strings that end a response. */
+  stop: readonly string[]
   seed: number
 }
 

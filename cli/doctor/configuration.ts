@@ -4,8 +4,8 @@ import { access, stat, statfs } from 'node:fs/promises'
 import { freemem } from 'node:os'
 import { dirname } from 'node:path'
 import { ChatTokenizer } from '../../engine/tokens/chat-tokenizer.ts'
-import { readModelConfig } from '../../engine/weights/model-config.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
+import { readModelFiles } from '../../engine/weights/model-files.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Config } from '../../pipelines/config/config.ts'
 import { readLampQa } from '../../pipelines/data/lampqa.ts'
@@ -66,8 +66,8 @@ async function describeModel(path: string): Promise<string> {
 }
 
 async function describeTokenizer(path: string): Promise<string> {
-  const { config, raw } = await readModelConfig(path)
-  const tokenizer = await ChatTokenizer.load(path, raw, config.vocabularySize)
+  const model = await readModelFiles(path)
+  const tokenizer = ChatTokenizer.load(model, model.rawConfig, model.config.vocabularySize)
   const ids = tokenizer.encodeChat([{ role: 'user', content: 'Hello' }])
   return `loads; a chat of one word has ${ids.length} tokens`
 }

@@ -1,35 +1,41 @@
-/** What the engine needs of a model family: its layer as a differentiable graph. Everything else is shared. */
+/** What the engine needs of a model family: how it reads config.json, and its layer. Everything else is shared. */
 import { GraspError } from '../../errors/grasp-error.ts'
-import type { AttentionBlock } from '../graph/operations/attention.ts'
-import type { Value } from '../graph/value.ts'
 import type { ModelConfig } from './config.ts'
+import type { ConfigFile } from './config-file.ts'
+import { gemma2 } from './gemma2.ts'
+import type { LayerOperations } from './layer-operations.ts'
 import { llama } from './llama.ts'
-
-/** Positions of a pass of B rows of T tokens, padded on the right. */
-export interface Positions {
-  /** [T, headDim / 2] */
-  readonly cos: Value
-  readonly sin: Value
-  /** Which keys each query looks at. */
-  readonly blocks: readonly AttentionBlock[]
-}
+import { qwen2 } from './qwen2.ts'
+import { qwen3 } from './qwen3.ts'
 
 export interface Architecture {
-  /** Shapes of a layer's parameters by their names behind `model.layers.N.`, in the order they are used. */
-  layerParameters(config: ModelConfig): ReadonlyMap<string, readonly number[]>
-  /** One decoder layer: x [B, T, D] to [B, T, D]. */
-  layer(config: ModelConfig, x: Value, weights: ReadonlyMap<string, Value>, positions: Positions): Value
+  /** `model_type` of config.json. */
+  readonly name: string
+
+  /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED naming the option, what was found and what is supported. */
+  configure(file: ConfigFile): ModelConfig
+
+  /** One decoder layer: x [.., D] to [.., D]. Every layer of a model has the same operations and parameters. */
+  layer<X>(ops: LayerOperations<X>, config: ModelConfig, x: X): X
 }
 
-const ARCHITECTURES: Readonly<Record<string, Architecture>> = { llama }
+const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
+  [llama, qwen2, qwen3, gemma2].map(architecture => [architecture.name, architecture]),
+)
+
+/** The names of what is supported. */
+export const SUPPORTED_ARCHITECTURES: readonly string[] = [...ARCHITECTURES.keys()]
+
+export function architectureNamed(name: string): Architecture | undefined {
+  return ARCHITECTURES.get(name)
+}
 
 /** @throws GraspError MODEL_UNSUPPORTED */
-export function architectureOf(config: ModelConfig): Architecture {
-  const found = ARCHITECTURES[config.architecture]
+export function architectureOf({ architecture }: ModelConfig): Architecture {
+  const found = architectureNamed(architecture)
   if (found) return found
-  const known = Object.keys(ARCHITECTURES).join(', ')
   throw new GraspError(
     'MODEL_UNSUPPORTED',
-    `model_type ${config.architecture} is not supported; supported: ${known}`,
+    `model_type ${architecture} is not supported; supported: ${SUPPORTED_ARCHITECTURES.join(', ')}`,
   )
 }

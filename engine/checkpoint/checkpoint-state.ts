@@ -9,6 +9,13 @@ const FORMAT = 1
 const FILE = 'state.json'
 
 const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/)
+const loraSchema = z.strictObject({
+  rank: z.number().int().positive(),
+  alpha: z.number().positive(),
+  rankStabilised: z.boolean(),
+  targets: z.array(z.string()),
+  seed: z.number().int(),
+})
 const bodySchema = z.strictObject({
   policyVersion: z.number().int().nonnegative(),
   /** Of the policy's weights. */
@@ -17,6 +24,8 @@ const bodySchema = z.strictObject({
   teacherHash: sha256Schema,
   /** Steps that the optimiser has taken; its moments are absent before the first. */
   optimiserSteps: z.number().int().nonnegative(),
+  /** How the adapter is made, where one is trained instead of the weights. */
+  lora: loraSchema.optional(),
   /** Older policy versions kept beside the newest, ascending. */
   keptPolicies: z.array(z.number().int().nonnegative()),
   /** sha256 of each file by its path in the checkpoint. */

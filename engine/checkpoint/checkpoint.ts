@@ -1,26 +1,30 @@
 /**
  * A checkpoint is a Hugging Face directory of the newest policy with what training goes on from beside it:
- * `optimizer.safetensors` (moments `m.NAME` and `v.NAME`), `policies/VERSION.safetensors` (older versions that
- * rollouts may still use; version 0, the teacher's weights, is not stored again) and `state.json`. All of it
- * f32, so that a restored run goes on with the same bits.
+ * `optimizer.safetensors` (moments `m.NAME` and `v.NAME`), `adapter.safetensors` (the factors of LoRA, where they
+ * are trained), `policies/VERSION.safetensors` (older versions that rollouts may still use; version 0, the teacher's
+ * weights, is not stored again) and `state.json`. All of it in the format it is held in, so that a restored run goes on
+ * with the same bits.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { isAbsolute, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Tensor } from 'onnxruntime-node'
+import { isDeepStrictEqual } from 'node:util'
+import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { OptimiserState } from '../optimiser/adamw.ts'
+import type { LoraOptions, OptimiserDtype } from '../port.ts'
 import { recoverFolder, replaceFolder, syncFolder, writeDurably } from '../weights/durable.ts'
+import { narrowBf16 } from '../weights/half.ts'
 import { loadModelDirectory, type ModelDirectory } from '../weights/model-directory.ts'
-import { readSafetensors, writeSafetensors } from '../weights/safetensors.ts'
+import { readSafetensors, SafetensorsFile, writeSafetensors } from '../weights/safetensors.ts'
 import type { Weights } from '../weights/weights.ts'
-import { weightsHash } from '../weights/weights-hash.ts'
 import { writeModel } from '../weights/write-model.ts'
 import { readState, STATE_FILE, stateJson } from './checkpoint-state.ts'
 
 const OPTIMISER_FILE = 'optimizer.safetensors'
+const ADAPTER_FILE = 'adapter.safetensors'
 const POLICIES = 'policies'
 
 export interface Checkpoint {
@@ -29,6 +33,8 @@ export interface Checkpoint {
   readonly policies: ReadonlyMap<number, Weights>
   /** Undefined before the first step. */
   readonly optimiser: OptimiserState | undefined
+  /** The factors of LoRA; undefined before the first gradient, and where the weights themselves are trained. */
+  readonly adapter?: Weights | undefined
   /** The caller's, JSON. */
   readonly state: unknown
 }
@@ -37,15 +43,22 @@ export interface Checkpoint {
 export interface CheckpointModel extends Pick<ModelDirectory, 'rawConfig' | 'companions'> {
   readonly teacher: Weights
   readonly teacherHash: string
+  readonly lora?: LoraOptions | undefined
+  /** How moments are held once they are loaded; f32 by default. */
+  readonly optimiserState?: OptimiserDtype | undefined
 }
 
-/** Durable and complete when it returns; before that, `path` is what it was. */
+/**
+ * Durable and complete when it returns; before that, `path` is what it was.
+ * @param newestHash the weights hash of the newest policy
+ */
 export async function saveCheckpoint(
   path: string,
   model: CheckpointModel,
   checkpoint: Checkpoint,
+  newestHash: string,
 ): Promise<void> {
-  const { policyVersion, policies, optimiser } = checkpoint
+  const { policyVersion, policies, optimiser, adapter } = checkpoint
   const newest = policies.get(policyVersion)!
   const kept = [...policies.keys()].filter(version => version !== policyVersion).sort((a, b) => a - b)
   try {
@@ -56,6 +69,9 @@ export async function saveCheckpoint(
           dtype: 'f32',
         })
       }
+      if (adapter) {
+        files[ADAPTER_FILE] = await writeSafetensors(join(folder, ADAPTER_FILE), adapter, { dtype: 'f32' })
+      }
       const stored = kept.filter(version => version !== 0)
       if (stored.length > 0) await mkdir(join(folder, POLICIES))
       for (const version of stored) {
@@ -65,9 +81,10 @@ export async function saveCheckpoint(
       if (stored.length > 0) await syncFolder(join(folder, POLICIES))
       const state = stateJson({
         policyVersion,
-        weightsHash: weightsHash(newest),
+        weightsHash: newestHash,
         teacherHash: model.teacherHash,
         optimiserSteps: optimiser?.steps ?? 0,
+        ...(model.lora && { lora: { ...model.lora, targets: [...model.lora.targets] } }),
         keptPolicies: kept,
         files,
         state: checkpoint.state,
@@ -98,6 +115,7 @@ export async function loadCheckpoint(path: string, model: CheckpointModel): Prom
           `this model's ${model.teacherHash}. Start from the model that the run began with.`,
       )
     }
+    checkTrained(path, state.lora, model.lora)
     for (const [file, hash] of Object.entries(state.files)) await verify(path, file, hash)
     const policies = new Map<number, Weights>()
     for (const version of [...state.keptPolicies, state.policyVersion]) {
@@ -108,9 +126,10 @@ export async function loadCheckpoint(path: string, model: CheckpointModel): Prom
     }
     const optimiser =
       OPTIMISER_FILE in state.files
-        ? fromMoments(await readSafetensors(join(path, OPTIMISER_FILE)), state.optimiserSteps)
+        ? await readMoments(join(path, OPTIMISER_FILE), state.optimiserSteps, model.optimiserState)
         : undefined
-    return { policyVersion: state.policyVersion, policies, optimiser, state: state.state }
+    const adapter = ADAPTER_FILE in state.files ? await readSafetensors(join(path, ADAPTER_FILE)) : undefined
+    return { policyVersion: state.policyVersion, policies, optimiser, adapter, state: state.state }
   } catch (cause) {
     if (cause instanceof GraspError && cause.code === 'CHECKPOINT_INVALID') throw cause
     throw new GraspError('CHECKPOINT_INVALID', `checkpoint ${path}: ${describeError(cause)}`, { cause })
@@ -133,10 +152,52 @@ function moments({ m, v }: OptimiserState): Weights {
   return all
 }
 
-function fromMoments(all: Weights, steps: number): OptimiserState {
+/** @param dtype how they are held from now on; numbers that were stored in it are what they were */
+async function readMoments(
+  path: string,
+  steps: number,
+  dtype: OptimiserDtype = 'f32',
+): Promise<OptimiserState> {
   const state: OptimiserState = { steps, m: new Map(), v: new Map() }
-  for (const [name, tensor] of all) state[name[0] as 'm' | 'v'].set(name.slice(2), tensor)
+  const file = await SafetensorsFile.open(path)
+  try {
+    for (const name of file.header.tensors.keys()) {
+      const tensor = await file.read(name)
+      const held = dtype === 'f32' ? tensor : toBf16(tensor)
+      state[name[0] as 'm' | 'v'].set(name.slice(2), held)
+    }
+  } finally {
+    await file.close()
+  }
   return state
+}
+
+function toBf16({ data, dims }: Tensor): Tensor {
+  return new Tensor('uint16', narrowBf16(data as Float32Array), dims)
+}
+
+function checkTrained(path: string, found: LoraOptions | undefined, expected: LoraOptions | undefined): void {
+  if (isDeepStrictEqual(found, expected)) return
+  const words = (lora: LoraOptions | undefined) =>
+    lora ? `an adapter (${JSON.stringify(lora)})` : 'all parameters'
+  throw new GraspError(
+    'CHECKPOINT_INVALID',
+    `${path} trains ${words(found)}, and this engine ${words(expected)}. Go on with the training.lora that the run began with.`,
+  )
+}
+
+/**
+ * The adapter of a checkpoint, and how it was made; undefined where all parameters are trained, or before the first gradient.
+ * @throws GraspError CHECKPOINT_INVALID
+ */
+export async function readAdapter(
+  path: string,
+): Promise<{ adapter: Weights; lora: LoraOptions } | undefined> {
+  const { lora, files } = await readState(path)
+  const hash = files[ADAPTER_FILE]
+  if (lora === undefined || hash === undefined) return undefined
+  await verify(path, ADAPTER_FILE, hash)
+  return { adapter: await readSafetensors(join(path, ADAPTER_FILE)), lora }
 }
 
 async function verify(folder: string, file: string, expected: string): Promise<void> {

@@ -1,11 +1,11 @@
 /**
- * Samples responses for many prompts, up to 32 at a time; a row that ends makes room for the next prompt.
+ * Samples responses for many prompts, up to 16 or up to 32 at a time; a row that ends makes room for the next.
  *
  * A response does not depend on what is decoded beside it, to the bit. onnxruntime's matrix product blocks the
  * inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So prompts are read one by one, and steps run with 17 to 32 rows, some of which may only fill up: from
- * 2 to 32 rows, the time is that of reading the weights. The cache's length is a multiple of 64, so that sums
- * over it end alike however much room there is.
+ * orders. So prompts are read one by one, and the steps of a decoder run either with 2 to 16 rows or with 17 to 32,
+ * some of which may only fill up; the second takes a third longer, for twice the sequences. The cache's length is a
+ * multiple of 64, so that sums over it end alike however much room there is.
  *
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
  * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
@@ -18,20 +18,34 @@ import type { Generation, SamplingOptions } from '../port.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
+import type { StopWatch } from '../sampling/stop-strings.ts'
 import type { Weights } from '../weights/weights.ts'
-import { cacheNames, decodeGraph, INPUT, LOGITS } from './decode-graph.ts'
-import { KeyValueCache } from './key-value-cache.ts'
+import { decodeGraph } from './decode-graph.ts'
+import { KeyValueCache, valuesPerToken } from './key-value-cache.ts'
+import { maskFeeds } from './masks.ts'
+import { cacheNames, INPUT, LOGITS } from './names.ts'
+import { PromptPasses } from './prompt-passes.ts'
 
-const FEWEST_ROWS = 17
-const MOST_ROWS = 32
+/** Rows of a step: see above. */
+interface RowLimits {
+  readonly fewest: number
+  readonly most: number
+}
+const FEW: RowLimits = { fewest: 2, most: 16 }
+const MANY: RowLimits = { fewest: 17, most: 32 }
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
 const LONGEST_PASS = 128
+/** Of passes that several prompts of a call have in common. */
+const MOST_BYTES_KEPT = 256 * 2 ** 20
 
 export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /** Most sequences decoded together; beyond 32 counts as 32. */
+  /**
+   * Most sequences decoded together; beyond 32 counts as 32. Whether it is beyond 16 decides over the last bits of
+   * what is decoded, the number itself does not.
+   */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
 }
@@ -41,6 +55,8 @@ export interface Request {
   readonly key: string
   readonly prompt: Int32Array
   readonly random: RandomStream
+  /** Told each token; true ends the response after it. */
+  readonly ends?: StopWatch
 }
 
 /** A sequence being decoded. */
@@ -57,6 +73,7 @@ export class Decoder {
   readonly #session: Session
   readonly #cache: KeyValueCache
   readonly #sampler: Sampler
+  readonly #rows: RowLimits
   readonly #rotary: Feeds
   readonly #stop: ReadonlySet<number>
   readonly #outputs: Readonly<Record<string, null>>
@@ -67,6 +84,7 @@ export class Decoder {
     this.#session = session
     this.#cache = new KeyValueCache(config)
     this.#sampler = new Sampler(config.vocabularySize)
+    this.#rows = options.sequencesPerPass <= FEW.most ? FEW : MANY
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     this.#stop = new Set(options.stopTokens)
@@ -95,7 +113,7 @@ export class Decoder {
   ): Promise<Generation[]> {
     for (const request of requests) this.#check(request, sampling.maxNewTokens)
     if (requests.length === 0) return []
-    const capacity = Math.min(this.#options.sequencesPerPass, MOST_ROWS, requests.length)
+    const capacity = Math.min(this.#options.sequencesPerPass, this.#rows.most, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
     this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
     this.#cache.grow(longest)
@@ -137,6 +155,14 @@ export class Decoder {
   ): Promise<Generation[]> {
     const { vocabularySize: V } = this.#config
     const results: Generation[] = new Array(requests.length)
+    const passes = new PromptPasses<Fetched>(
+      requests.map(({ prompt }) => prompt),
+      {
+        tokens: Math.min(this.#options.tokensPerPass, LONGEST_PASS),
+        turnEnds: this.#stop,
+        bytes: MOST_BYTES_KEPT,
+      },
+    )
     const rows: Row[] = []
     let next = 0
     /** Draws the row's next token; true when it was the last. */
@@ -149,7 +175,7 @@ export class Decoder {
       while (rows.length < capacity && next < requests.length) {
         const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
         next++
-        if (!ends(row, await this.#read(fixed, rows.length, row.request.prompt))) rows.push(row)
+        if (!ends(row, await this.#read(fixed, rows.length, row, passes))) rows.push(row)
       }
       if (rows.length === 0) continue
       const logits = await this.#step(fixed, rows)
@@ -165,24 +191,31 @@ export class Decoder {
     return results
   }
 
-  /** Reads a prompt into a cache row and gives the logits [V] of the first response token. */
-  async #read(fixed: Feeds, slot: number, prompt: Int32Array): Promise<Float32Array> {
-    const most = Math.min(this.#options.tokensPerPass, LONGEST_PASS)
+  /** Reads a row's prompt into a row of the cache and gives the logits [V] of the first response token. */
+  async #read(
+    fixed: Feeds,
+    slot: number,
+    { index, request: { prompt } }: Row,
+    passes: PromptPasses<Fetched>,
+  ): Promise<Float32Array> {
     let logits: Float32Array | undefined
-    for (let start = 0; start < prompt.length; start += most) {
-      const tokens = prompt.slice(start, start + most)
-      const fetched = await this.#run({
-        ...fixed,
-        ...this.#cache.prefix(slot, start),
-        ...this.#feeds(
-          tokens,
-          1,
-          tokens.map((_, i) => start + i),
-          Int32Array.of(tokens.length - 1),
-        ),
-        [INPUT.cacheMask]: zeros([1, 1, 1, 1, start]),
-        [INPUT.passMask]: causalMask(tokens.length),
-      })
+    for (const pass of passes.of(index)) {
+      const { start, end } = pass
+      const count = end - start
+      const bytes = 4 * (count * valuesPerToken(this.#config) + this.#config.vocabularySize)
+      const fetched = await passes.read(pass, bytes, () =>
+        this.#run({
+          ...fixed,
+          ...this.#cache.prefix(slot, start),
+          ...this.#feeds(
+            prompt.slice(start, end),
+            1,
+            Int32Array.from({ length: count }, (_, i) => start + i),
+            Int32Array.of(count - 1),
+          ),
+          ...maskFeeds(this.#config, { firsts: [start], tokens: count, cached: start }),
+        }),
+      )
       this.#cache.append(fetched, [slot], [start])
       logits = fetched[LOGITS]!.data as Float32Array
     }
@@ -193,16 +226,11 @@ export class Decoder {
   async #step(fixed: Feeds, rows: readonly Row[]): Promise<Float32Array> {
     const count = rows.length
     const positions = Int32Array.from(rows, row => row.request.prompt.length + row.ids.length - 1)
-    const tokens = new Int32Array(Math.max(count, FEWEST_ROWS))
+    const tokens = new Int32Array(Math.max(count, this.#rows.fewest))
     rows.forEach((row, slot) => {
       tokens[slot] = row.ids.at(-1)!
     })
     this.#cache.grow(Math.max(...positions) + 1)
-    const { length } = this.#cache
-    const mask = new Float32Array(count * length)
-    rows.forEach((_, slot) => {
-      mask.fill(Number.NEGATIVE_INFINITY, slot * length + positions[slot]!, (slot + 1) * length)
-    })
     const fetched = await this.#run({
       ...fixed,
       ...this.#cache.rows(count),
@@ -212,8 +240,7 @@ export class Decoder {
         positions,
         tokens.map((_, slot) => slot),
       ),
-      [INPUT.cacheMask]: new Tensor('float32', mask, [count, 1, 1, 1, length]),
-      [INPUT.passMask]: zeros([1, 1]),
+      ...maskFeeds(this.#config, { firsts: positions, tokens: 1, cached: this.#cache.length }),
     })
     this.#cache.append(fetched, [...rows.keys()], positions)
     return fetched[LOGITS]!.data as Float32Array
@@ -240,7 +267,7 @@ export class Decoder {
     const { token, logp } = this.#sampler.draw(logits, sampling, row.request.random(row.ids.length))
     row.ids.push(token)
     row.logp.push(logp)
-    const stopped = this.#stop.has(token)
+    const stopped = this.#stop.has(token) || row.request.ends?.(token) === true
     if (!stopped && row.ids.length < sampling.maxNewTokens) return undefined
     return {
       ids: Int32Array.from(row.ids),
@@ -253,13 +280,4 @@ export class Decoder {
 function zeros(dims: readonly number[]): Tensor {
   const size = dims.reduce((product, length) => product * length, 1)
   return new Tensor('float32', new Float32Array(size), dims)
-}
-
-/** [S, S]: 0 up to the diagonal, −∞ beyond. */
-function causalMask(size: number): Tensor {
-  const mask = new Float32Array(size * size)
-  for (let row = 0; row < size; row++) {
-    mask.fill(Number.NEGATIVE_INFINITY, row * size + row + 1, (row + 1) * size)
-  }
-  return new Tensor('float32', mask, [size, size])
 }

@@ -6,10 +6,15 @@
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Feeds, Fetched } from '../runtime/session.ts'
-import { cacheNames } from './decode-graph.ts'
+import { cacheNames } from './names.ts'
 
 /** L is a multiple of this. Also a multiple of what vector instructions sum at once: see Decoder. */
 const STEP = 64
+
+/** Keys and values of a token in all layers. */
+export function valuesPerToken({ layers, keyValueHeads, headDim }: ModelConfig): number {
+  return 2 * layers * keyValueHeads * headDim
+}
 
 export class KeyValueCache {
   readonly #config: ModelConfig

@@ -1,7 +1,6 @@
 /** Groups sequences of unequal length into passes of padded rows. */
-
-import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 import { leastRows } from '../runtime/thread-invariance.ts'
 import { LEAST_LENGTH } from './positions.ts'
 
@@ -21,13 +20,14 @@ export interface PassLimits {
   readonly tokens: number
 }
 
-/** What keeps the results of a pass from depending on the number of threads (runtime/thread-invariance.ts). */
-export function passLimits(config: ModelConfig): PassLimits {
-  const matrices = [...architectureOf(config).layerParameters(config).values()].filter(
-    ({ length }) => length === 2,
-  )
+/**
+ * What keeps the results of a pass from depending on the number of threads (runtime/thread-invariance.ts).
+ * @param rank of an adapter
+ */
+export function passLimits(config: ModelConfig, rank = 1): PassLimits {
+  const matrices = [...layerParameters(config).values()].filter(({ length }) => length === 2)
   // With one key/value head a row alone is one product, which threads share; two rows are one for each.
-  return { rows: config.keyValueHeads === 1 ? 2 : 1, tokens: leastRows(matrices.flat()) }
+  return { rows: config.keyValueHeads === 1 ? 2 : 1, tokens: leastRows([...matrices.flat(), rank]) }
 }
 
 /** A row shorter than this part of its batch's length starts another batch. */

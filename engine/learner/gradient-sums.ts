@@ -1,16 +1,18 @@
-/** The running sum of gradients: one f32 tensor for each parameter, written in place. */
+/** The running sum of gradients: one f32 tensor for each trained parameter, written in place. */
 import { Tensor } from 'onnxruntime-node'
-import type { ModelConfig } from '../architectures/config.ts'
-import { parameterShapes } from '../weights/parameter-shapes.ts'
 
 export class GradientSums {
   readonly #tensors = new Map<string, Tensor>()
 
-  constructor(config: ModelConfig) {
-    for (const [name, shape] of parameterShapes(config)) {
+  constructor(shapes: ReadonlyMap<string, readonly number[]>) {
+    for (const [name, shape] of shapes) {
       const length = shape.reduce((product, dim) => product * dim, 1)
       this.#tensors.set(name, new Tensor('float32', new Float32Array(length), shape))
     }
+  }
+
+  has(name: string): boolean {
+    return this.#tensors.has(name)
   }
 
   of(name: string): Tensor {

@@ -1,47 +1,52 @@
 /** The end of the model as graphs over N tokens: final norm, output head, and what is computed of the logits. */
 import type { ModelConfig } from '../architectures/config.ts'
+import { logitsOf } from '../architectures/logits.ts'
+import { norm } from '../architectures/norm.ts'
 import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
 import { buildModel } from '../graph/model.ts'
 import { gatherLast } from '../graph/operations/gather-last.ts'
-import { linear } from '../graph/operations/linear.ts'
 import { logSoftmax } from '../graph/operations/log-softmax.ts'
 import { maxLast } from '../graph/operations/max-last.ts'
-import { rmsNorm } from '../graph/operations/rms-norm.ts'
 import { subtract } from '../graph/operations/subtract.ts'
 import type { Value } from '../graph/value.ts'
 import { forwardKl } from '../losses/forward-kl.ts'
 import { LOSS_KINDS, type LossKind } from '../losses/loss-kind.ts'
 
 /** `x` [N, D] and `norm` [D] to `y` [N, D]. */
-export function normGraph({ hiddenSize: D, normEpsilon }: ModelConfig): Uint8Array {
-  return buildModel('final norm', { y: rmsNorm(input('x', ['N', D]), input('norm', [D]), normEpsilon) })
+export function normGraph(config: ModelConfig): Uint8Array {
+  const { hiddenSize: D } = config
+  return buildModel('final norm', { y: norm(config, input('x', ['N', D]), input('norm', [D])) })
 }
 
 /** `hidden` [N, D] (after the final norm) and `head` [V, D] to `logits` [N, V]. */
-export function logitsGraph({ hiddenSize: D, vocabularySize: V }: ModelConfig): Uint8Array {
-  return buildModel('logits', { logits: linear(input('hidden', ['N', D]), input('head', [V, D])) })
+export function logitsGraph(config: ModelConfig): Uint8Array {
+  const { hiddenSize: D, vocabularySize: V } = config
+  return buildModel('logits', { logits: logitsOf(config, input('hidden', ['N', D]), input('head', [V, D])) })
 }
 
 /**
  * Loss and its gradients. Inputs: `x` [N, D] before the final norm, `norm`, `head`, `rate` [N, 1] (the
  * weight of each token's loss in the sum that is differentiated), the running sums `sum.norm` and `sum.head`,
  * and those of the loss. Outputs: `loss` [N, 1], unweighted; `dx`; `gradient.norm` and `gradient.head`: the
- * sums with this gradient added.
+ * sums with this gradient added. Where they are frozen, without sums and gradients of norm and head.
  */
-export function lossGraph(
-  { hiddenSize: D, vocabularySize: V, normEpsilon }: ModelConfig,
-  kind: LossKind,
-): Uint8Array {
+export function lossGraph(config: ModelConfig, kind: LossKind, frozen: boolean): Uint8Array {
+  const { hiddenSize: D, vocabularySize: V } = config
   const x = input('x', ['N', D])
-  const norm = input('norm', [D])
+  const weight = input('norm', [D])
   const head = input('head', [V, D])
-  const loss = LOSS_KINDS[kind](linear(rmsNorm(x, norm, normEpsilon), head), D)
+  const loss = LOSS_KINDS[kind](logitsOf(config, norm(config, x, weight), head), config)
+  const rate = input('rate', ['N', 1])
+  if (frozen) {
+    const [dx] = gradient(loss, rate, [x])
+    return buildModel(`loss ${kind}`, { loss, dx: dx! })
+  }
   const onto = new Map([
-    [norm, input('sum.norm', [D])],
+    [weight, input('sum.norm', [D])],
     [head, input('sum.head', [V, D])],
   ])
-  const [dx, dNorm, dHead] = gradient(loss, input('rate', ['N', 1]), [x, norm, head], { onto })
+  const [dx, dNorm, dHead] = gradient(loss, rate, [x, weight, head], { onto })
   return buildModel(`loss ${kind}`, { loss, dx: dx!, 'gradient.norm': dNorm!, 'gradient.head': dHead! })
 }
 
@@ -50,9 +55,11 @@ export function lossGraph(
  * `student.head`, `teacher.head` and `observed` [N, 1] int64 to `student.lse`, `teacher.lse`, `student.logp`,
  * `teacher.logp` and `kl`, each [N, 1].
  */
-export function numbersGraph({ hiddenSize: D, vocabularySize: V }: ModelConfig): Uint8Array {
+export function numbersGraph(config: ModelConfig): Uint8Array {
+  const { hiddenSize: D, vocabularySize: V } = config
   const observed = input('observed', ['N', 1], 'int64')
-  const logits = (side: string) => linear(input(`${side}.hidden`, ['N', D]), input(`${side}.head`, [V, D]))
+  const logits = (side: string) =>
+    logitsOf(config, input(`${side}.hidden`, ['N', D]), input(`${side}.head`, [V, D]))
   const student = logits('student')
   const teacher = logits('teacher')
   const numbers = (values: Value) => {

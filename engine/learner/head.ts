@@ -110,7 +110,7 @@ export class Head {
   /**
    * @param rows [N, D] before the final norm
    * @param rates [N]: the weight of each token's loss in the sum that is differentiated
-   * @param sums where the gradients of final norm and head are added
+   * @param sums where the gradients of final norm and head are added, if these are trained
    * @returns losses [N], unweighted, and the gradient at `rows`
    */
   async loss(
@@ -136,16 +136,18 @@ export class Head {
     }
     const losses = new Float32Array(rates.length)
     const gradient = new Float32Array(rows.length)
-    const session = await this.#session(`loss ${kind}`, config => lossGraph(config, kind))
     const [norm, head] = [FINAL_NORM, headName(this.#config)]
+    const frozen = !sums.has(head)
+    const session = await this.#session(`${frozen ? 'frozen ' : ''}loss ${kind}`, config =>
+      lossGraph(config, kind, frozen),
+    )
     for (const [from, to] of this.#chunks(rates.length)) {
       const feeds: Record<string, Tensor> = {
         x: this.#rows(rows.subarray(from * D, to * D)),
         norm: weights.get(norm)!,
         head: weights.get(head)!,
         rate: new Tensor('float32', rates.subarray(from, to), [to - from, 1]),
-        'sum.norm': sums.of(norm),
-        'sum.head': sums.of(head),
+        ...(!frozen && { 'sum.norm': sums.of(norm), 'sum.head': sums.of(head) }),
       }
       if (kind === 'forward-kl/factored') feeds['teacher.head'] = teacherHead
       for (const [name, { width, data }] of Object.entries(target)) {
@@ -158,8 +160,7 @@ export class Head {
       await session.run(feeds, {
         loss: new Tensor('float32', losses.subarray(from, to), [to - from, 1]),
         dx: this.#rows(gradient.subarray(from * D, to * D)),
-        'gradient.norm': sums.of(norm),
-        'gradient.head': sums.of(head),
+        ...(!frozen && { 'gradient.norm': sums.of(norm), 'gradient.head': sums.of(head) }),
       })
     }
     return { losses, gradient }

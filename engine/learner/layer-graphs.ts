@@ -1,21 +1,26 @@
 /** A decoder layer as graphs: forward alone, forward for training, and backward in two ways. */
 import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
 import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
-import type { Dim } from '../graph/value.ts'
-import { positionValues } from './positions.ts'
+import type { Factors } from '../graph/operations/adapted-linear.ts'
+import type { Dim, Value } from '../graph/value.ts'
+import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../lora/adapter.ts'
+import type { LoraOptions } from '../port.ts'
+import { layerOperations } from './layer-operations.ts'
+import { positionValues, type Reach } from './positions.ts'
 
 export interface LayerGraphs {
   /** `x` [B, T, D], the inputs of positions.ts and the layer's weights to `y` [B, T, D]. */
   readonly forward: Uint8Array
-  /** The same, with what the backward pass needs as further outputs `kept.N`. */
+  /** The same, with what the backward pass needs as further outputs `kept.N`. It takes an adapter's factors too. */
   readonly training: Uint8Array
   /**
-   * The inputs of `forward`, `dy` [B, T, D], the `kept.N` and, for each weight, the running sum `sum.NAME`, to
-   * `dx` and, for each weight, `gradient.NAME`: the sum with this gradient added.
+   * The inputs of `forward`, `dy` [B, T, D], the `kept.N` and, for each trained weight, the running sum `sum.NAME`, to
+   * `dx` and, for each of these, `gradient.NAME`: the sum with this gradient added.
    */
   readonly backward: Uint8Array
   /** The same without the `kept.N`, which are computed again. */
@@ -24,26 +29,52 @@ export interface LayerGraphs {
   readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
 
-export function layerGraphs(config: ModelConfig): LayerGraphs {
-  const architecture = architectureOf(config)
-  const x = input('x', ['B', 'T', config.hiddenSize])
-  const weights = new Map(
-    [...architecture.layerParameters(config)].map(([name, shape]) => [name, input(name, shape)]),
-  )
-  const y = architecture.layer(config, x, weights, positionValues(config))
+/** Shapes of what is trained of a layer: its parameters, or the factors of its adapter. */
+export function trainedShapes(
+  config: ModelConfig,
+  lora?: LoraOptions,
+): ReadonlyMap<string, readonly number[]> {
+  return lora ? layerFactorShapes(config, lora) : layerParameters(config)
+}
 
-  const onto = new Map([...weights].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
-  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...weights.values()], { onto })
-  const gradients = [...weights.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
+export function layerGraphs(config: ModelConfig, reach: Reach, lora?: LoraOptions): LayerGraphs {
+  const x = input('x', ['B', 'T', config.hiddenSize])
+  const weights = inputs(layerParameters(config))
+  const positions = positionValues(config, reach)
+  const layer = (adapter?: ReadonlyMap<string, Factors>) =>
+    architectureOf(config).layer(layerOperations(config, weights, positions, adapter), config, x)
+
+  const trained = lora ? inputs(layerFactorShapes(config, lora)) : weights
+  const y = lora ? layer(factorsOf(config, lora, trained)) : layer()
+  const onto = new Map([...trained].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
+  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()], { onto })
+  const gradients = [...trained.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
   const outputs = { dx: dx!, ...Object.fromEntries(gradients) }
   const kept = Object.fromEntries(
     keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
   )
   return {
-    forward: buildModel('layer forward', { y }),
+    forward: buildModel('layer forward', { y: lora ? layer() : y }),
     training: buildModel('layer forward for training', { y, ...kept }),
     backward: buildModel('layer backward', outputs, kept),
     recomputing: buildModel('layer recomputing backward', outputs),
     kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
   }
+}
+
+function inputs(shapes: ReadonlyMap<string, readonly number[]>): Map<string, Value> {
+  return new Map([...shapes].map(([name, shape]) => [name, input(name, shape)]))
+}
+
+function factorsOf(
+  config: ModelConfig,
+  lora: LoraOptions,
+  trained: ReadonlyMap<string, Value>,
+): Map<string, Factors> {
+  const scale = loraScale(lora)
+  const factors = [...adaptedMatrices(config, lora).keys()].map(name => {
+    const { a, b } = factorNames(name)
+    return [name, { a: trained.get(a)!, b: trained.get(b)!, scale }] as const
+  })
+  return new Map(factors)
 }

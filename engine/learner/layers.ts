@@ -1,20 +1,22 @@
 /**
- * Runs a batch of rows through the decoder layers, forward and backward. All layers share the same sessions.
+ * Runs a batch of rows through the decoder layers, forward and backward. All layers of a reach share the same
+ * sessions.
  *
  * Between the passes each layer's input is kept, and as many layers' activations as fit into a budget; the
  * backward pass of the others computes them again. The result is the same to the bit, memory and time differ.
  */
 import type { Tensor } from 'onnxruntime-node'
-import { architectureOf } from '../architectures/architecture.ts'
-import type { ModelConfig } from '../architectures/config.ts'
+import { type ModelConfig, windowOf } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 import type { Dim } from '../graph/value.ts'
+import type { LoraOptions } from '../port.ts'
 import { type Feeds, Session, type SessionOptions } from '../runtime/session.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
-import { layerGraphs } from './layer-graphs.ts'
-import { positionFeeds, positionLengths } from './positions.ts'
+import { layerGraphs, trainedShapes } from './layer-graphs.ts'
+import { positionFeeds, positionLengths, type Reach, reachesOf } from './positions.ts'
 
 /** What is kept of a layer between forward and backward pass. */
 export interface LayerTrace {
@@ -28,47 +30,58 @@ interface Sessions {
   readonly training: Session
   readonly backward: Session
   readonly recomputing: Session
+  /** Shapes of what is kept. */
+  readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
 
 export class Layers {
   readonly #config: ModelConfig
   readonly #budget: number
-  readonly #sessions: Sessions
-  readonly #keptShapes: ReadonlyMap<string, readonly Dim[]>
+  readonly #sessions: ReadonlyMap<Reach, Sessions>
   readonly #parameters: readonly string[]
+  /** Names behind `model.layers.N.`: the parameters, or the factors of an adapter. */
+  readonly #trained: readonly string[]
+  readonly #adapted: boolean
   readonly #buffers = new Buffers()
   readonly #positions: (length: number) => Feeds
 
   private constructor(
     config: ModelConfig,
+    lora: LoraOptions | undefined,
     budget: number,
-    sessions: Sessions,
-    keptShapes: ReadonlyMap<string, readonly Dim[]>,
+    sessions: ReadonlyMap<Reach, Sessions>,
   ) {
     this.#config = config
     this.#budget = budget
     this.#sessions = sessions
-    this.#keptShapes = keptShapes
-    this.#parameters = [...architectureOf(config).layerParameters(config).keys()]
+    this.#parameters = [...layerParameters(config).keys()]
+    this.#trained = [...trainedShapes(config, lora).keys()]
+    this.#adapted = lora !== undefined
     this.#positions = positionFeeds(config)
   }
 
   /**
    * @param activationBytes most that is kept of activations between the forward and the backward pass
+   * @param lora trains an adapter, whose factors are then among the weights given to `trace` and `backward`
    */
   static async create(
     config: ModelConfig,
     activationBytes: number,
     options: SessionOptions,
+    lora?: LoraOptions,
   ): Promise<Layers> {
-    const graphs = layerGraphs(config)
-    const sessions = {
-      forward: await Session.create('layer forward', graphs.forward, options),
-      training: await Session.create('layer forward for training', graphs.training, options),
-      backward: await Session.create('layer backward', graphs.backward, options),
-      recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+    const sessions = new Map<Reach, Sessions>()
+    for (const reach of reachesOf(config)) {
+      const graphs = layerGraphs(config, reach, lora)
+      sessions.set(reach, {
+        forward: await Session.create('layer forward', graphs.forward, options),
+        training: await Session.create('layer forward for training', graphs.training, options),
+        backward: await Session.create('layer backward', graphs.backward, options),
+        recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+        kept: graphs.kept,
+      })
     }
-    return new Layers(config, activationBytes, sessions, graphs.kept)
+    return new Layers(config, lora, activationBytes, sessions)
   }
 
   /**
@@ -79,7 +92,7 @@ export class Layers {
     let current = x
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const y = this.#buffers.tensor(`forward.${layer % 2}`, x.dims)
-      await this.#sessions.forward.run(this.#feeds(weights, layer, current), { y })
+      await this.#of(layer).forward.run(this.#feeds(weights, layer, current), { y })
       current = y
     }
     return current
@@ -88,16 +101,18 @@ export class Layers {
   /** As `forward`, with what `backward` needs of each layer: valid until the next call of `trace`. */
   async trace(weights: Weights, x: Tensor): Promise<{ y: Tensor; traces: LayerTrace[] }> {
     const traces: LayerTrace[] = []
-    const shapes = this.#keptDims(x.dims)
-    const bytes = [...shapes.values()].reduce((sum, dims) => sum + 4 * dims.reduce((a, b) => a * b, 1), 0)
     let current = x
     let spent = 0
     for (let layer = 0; layer < this.#config.layers; layer++) {
+      const sessions = this.#of(layer)
+      const shapes = this.#keptDims(sessions, x.dims)
+      const bytes = [...shapes.values()].reduce((sum, dims) => sum + 4 * dims.reduce((a, b) => a * b, 1), 0)
       const y = this.#buffers.tensor(`trace.${layer}`, x.dims)
       const keep = spent + bytes <= this.#budget
       const kept = keep ? this.#keptOf(layer, shapes) : {}
-      const session = keep ? this.#sessions.training : this.#sessions.forward
-      await session.run(this.#feeds(weights, layer, current), { y, ...kept })
+      const session = keep ? sessions.training : sessions.forward
+      const feeds = this.#feeds(weights, layer, current, keep)
+      await session.run(feeds, { y, ...kept })
       if (keep) spent += bytes
       traces.push(keep ? { x: current, kept } : { x: current })
       current = y
@@ -120,27 +135,38 @@ export class Layers {
     let current = dy
     for (const [layer, { x, kept }] of [...traces.entries()].reverse()) {
       const dx = this.#buffers.tensor(`backward.${layer % 2}`, dy.dims)
-      const feeds: Record<string, Tensor> = { ...this.#feeds(weights, layer, x), dy: current, ...kept }
+      const feeds: Record<string, Tensor> = {
+        ...this.#feeds(weights, layer, x, true),
+        dy: current,
+        ...kept,
+      }
       const fetches: Record<string, Tensor> = { dx }
-      for (const name of this.#parameters) {
+      for (const name of this.#trained) {
         const sum = sums.of(layerParameter(layer, name))
         feeds[`sum.${name}`] = sum
         // Each sum is read by the one node that writes it, so it can be both input and output.
         fetches[`gradient.${name}`] = sum
       }
-      await (kept ? this.#sessions.backward : this.#sessions.recomputing).run(feeds, fetches)
+      const { backward, recomputing } = this.#of(layer)
+      await (kept ? backward : recomputing).run(feeds, fetches)
       current = dx
     }
     return current
   }
 
   async release(): Promise<void> {
-    for (const session of Object.values(this.#sessions)) await session.release()
+    for (const { forward, training, backward, recomputing } of this.#sessions.values()) {
+      for (const session of [forward, training, backward, recomputing]) await session.release()
+    }
   }
 
-  #keptDims([rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
-    const lengths = { B: rows!, ...positionLengths(length!) }
-    return new Map([...this.#keptShapes].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
+  #of(layer: number): Sessions {
+    return this.#sessions.get(windowOf(this.#config, layer) === undefined ? 'full' : 'window')!
+  }
+
+  #keptDims({ kept }: Sessions, [rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
+    const lengths = { B: rows!, ...positionLengths(this.#config, length!) }
+    return new Map([...kept].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
   }
 
   #keptOf(layer: number, shapes: ReadonlyMap<string, readonly number[]>): Feeds {
@@ -151,8 +177,9 @@ export class Layers {
     return Object.fromEntries(tensors)
   }
 
-  #feeds(weights: Weights, layer: number, x: Tensor): Feeds {
-    const own = this.#parameters.map(name => [name, weights.get(layerParameter(layer, name))!])
+  #feeds(weights: Weights, layer: number, x: Tensor, training = false): Feeds {
+    const names = training && this.#adapted ? [...this.#parameters, ...this.#trained] : this.#parameters
+    const own = names.map(name => [name, weights.get(layerParameter(layer, name))!])
     return { x, ...this.#positions(x.dims[1]!), ...Object.fromEntries(own) }
   }
 }

@@ -6,12 +6,14 @@ import type { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { checkIds } from '../check-ids.ts'
+import { factorShapes } from '../lora/adapter.ts'
+import { Merger } from '../lora/merger.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
 import { globalNorm } from '../optimiser/global-norm.ts'
-import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
+import type { Accumulated, LoraOptions, TrainItem, UpdateOptions } from '../port.ts'
 import type { SessionOptions } from '../runtime/session.ts'
-import { EMBEDDING } from '../weights/parameter-shapes.ts'
+import { EMBEDDING, parameterShapes } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import { type Batch, batchesOf, passLimits } from './batches.ts'
 import { addEmbeddingGradient, embed } from './embedding.ts'
@@ -28,6 +30,8 @@ export interface LearnerOptions extends SessionOptions {
   readonly activationBytes?: number
   /** Most tokens in one pass through the output head; by default from the vocabulary's size. */
   readonly chunkTokens?: number
+  /** Trains an adapter instead of the weights: its factors are then among the weights given to `accumulate`. */
+  readonly lora?: LoraOptions | undefined
 }
 
 const ACTIVATION_BYTES = 2 ** 30
@@ -57,21 +61,22 @@ export class Learner {
   readonly #options: LearnerOptions
   readonly #layers: Layers
   readonly #head: Head
+  readonly #merger: Merger | undefined
   #sums: GradientSums | undefined
 
-  private constructor(config: ModelConfig, options: LearnerOptions, layers: Layers) {
+  private constructor(config: ModelConfig, options: LearnerOptions, layers: Layers, merger?: Merger) {
     this.#config = config
     this.#options = options
     this.#layers = layers
+    this.#merger = merger
     this.#head = new Head(config, options, options.chunkTokens)
   }
 
+  /** @throws GraspError CONFIG_INVALID when the model has not what the adapter is for. */
   static async create(config: ModelConfig, options: LearnerOptions): Promise<Learner> {
-    return new Learner(
-      config,
-      options,
-      await Layers.create(config, options.activationBytes ?? ACTIVATION_BYTES, options),
-    )
+    const { lora, activationBytes = ACTIVATION_BYTES } = options
+    const layers = await Layers.create(config, activationBytes, options, lora)
+    return new Learner(config, options, layers, lora && (await Merger.create(config, lora, options)))
   }
 
   /**
@@ -94,7 +99,7 @@ export class Learner {
     for (const batch of this.#batches(lengths)) {
       const { members } = batch
       const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
-      const x = embed(weights.get(EMBEDDING)!, rows, batch)
+      const x = this.#embed(weights, rows, batch)
       const y = await this.#layers.forward(weights, x)
       const ranges = members.map(index => sequences[index]!)
       const hidden = await this.#head.norm(weights, gatherRows(y, ranges))
@@ -128,7 +133,7 @@ export class Learner {
   async accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
     const losses = new Float64Array(items.length)
     const works = items.map((item, index) => this.#workOf(index, item))
-    this.#sums ??= new GradientSums(this.#config)
+    this.#sums ??= new GradientSums(this.#trainedShapes())
     for (const group of groupBy(works, ({ kind, widths }) => `${kind} ${widths}`)) {
       const lengths = group.map(({ ids, count }) => (count === 0 ? 0 : ids.length))
       for (const batch of this.#batches(lengths)) {
@@ -139,9 +144,9 @@ export class Learner {
     return { losses, tokens: works.reduce((sum, { count }) => sum + count, 0) }
   }
 
-  /** The accumulated gradient of a parameter, as it stands; null before anything was accumulated. */
+  /** The accumulated gradient of a parameter, as it stands; null before anything was accumulated, and for what is frozen. */
   gradient(parameter: string): Float32Array | null {
-    return this.#sums?.data(parameter) ?? null
+    return this.#sums?.has(parameter) ? this.#sums.data(parameter) : null
   }
 
   /** Drops what was accumulated. */
@@ -151,13 +156,50 @@ export class Learner {
 
   /**
    * Clips, steps AdamW and drops what was accumulated.
+   * @param made told each new weight, in the order of their names, before the next is computed
    * @returns new weights, and the norm of the mean gradient before clipping; `state` is advanced in place
    */
   update(
     weights: Weights,
     state: OptimiserState,
     options: UpdateOptions,
+    made?: (name: string, weight: Tensor) => void,
   ): { weights: Weights; gradientNorm: number } {
+    const { sums, scale, gradientNorm } = this.#meanGradient(options)
+    const updated = adamw(weights, name => sums.data(name), scale, state, options, made)
+    return { weights: updated, gradientNorm }
+  }
+
+  /**
+   * The same of an adapter.
+   * @param base the frozen weights
+   * @returns the new factors, and the weights that they stand for
+   */
+  async updateAdapter(
+    base: Weights,
+    adapter: Weights,
+    state: OptimiserState,
+    options: UpdateOptions,
+    made?: (name: string, weight: Tensor) => void,
+  ): Promise<{ weights: Weights; adapter: Weights; gradientNorm: number }> {
+    const { sums, scale, gradientNorm } = this.#meanGradient(options)
+    const updated = adamw(adapter, name => sums.data(name), scale, state, options)
+    return { weights: await this.#merger!.merge(base, updated, made), adapter: updated, gradientNorm }
+  }
+
+  async close(): Promise<void> {
+    await this.#layers.release()
+    await this.#head.release()
+    await this.#merger?.release()
+  }
+
+  #trainedShapes(): ReadonlyMap<string, readonly number[]> {
+    const { lora } = this.#options
+    return lora ? factorShapes(this.#config, lora) : parameterShapes(this.#config)
+  }
+
+  /** The norm of the mean over responses, before clipping, and the factor of the sums for mean and clipping. */
+  #meanGradient(options: UpdateOptions): { sums: GradientSums; scale: number; gradientNorm: number } {
     const sums = this.#sums
     if (!sums || options.responses <= 0) {
       throw new GraspError('ENGINE_FAILED', 'update without accumulated responses; accumulate some first')
@@ -168,14 +210,7 @@ export class Learner {
     }
     // As torch.nn.utils.clip_grad_norm_.
     const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
-    const updated = adamw(weights, name => sums.data(name), clipping / options.responses, state, options)
-    sums.clear()
-    return { weights: updated, gradientNorm }
-  }
-
-  async close(): Promise<void> {
-    await this.#layers.release()
-    await this.#head.release()
+    return { sums, scale: clipping / options.responses, gradientNorm }
   }
 
   #workOf(index: number, item: TrainItem): Work {
@@ -202,7 +237,7 @@ export class Learner {
     losses: Float64Array,
   ): Promise<void> {
     const rows = works.map(({ ids }) => ids)
-    const { y, traces } = await this.#layers.trace(weights, embed(weights.get(EMBEDDING)!, rows, batch))
+    const { y, traces } = await this.#layers.trace(weights, this.#embed(weights, rows, batch))
     const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
       works[0]!.kind,
@@ -220,11 +255,15 @@ export class Learner {
       losses[index] = sum / count
     }
     const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y), sums)
-    addEmbeddingGradient(sums.data(EMBEDDING), rows, dx)
+    if (sums.has(EMBEDDING)) addEmbeddingGradient(sums.data(EMBEDDING), rows, dx, this.#config.embeddingScale)
+  }
+
+  #embed(weights: Weights, rows: readonly Int32Array[], batch: Batch): Tensor {
+    return embed(weights.get(EMBEDDING)!, rows, batch, this.#config.embeddingScale)
   }
 
   #batches(lengths: readonly number[]): Batch[] {
-    return batchesOf(lengths, this.#options.tokensPerPass, passLimits(this.#config))
+    return batchesOf(lengths, this.#options.tokensPerPass, passLimits(this.#config, this.#options.lora?.rank))
   }
 
   #checkLength(ids: Int32Array): void {

@@ -2,16 +2,30 @@
  * What the layers need to know of positions, as values of their graph and as tensors for a pass of length T.
  *
  * Queries are cut into blocks of rows of like size, each of which sees the keys up to its own end: with 4 of
- * them 5/8 of the T × T scores are computed. Rows are padded on the right, so causality alone keeps real
- * tokens from seeing padding.
+ * them 5/8 of the T × T scores are computed. In layers with a sliding window a block sees the keys from where the
+ * window of its first row begins. Rows are padded on the right, so causality alone keeps real tokens from seeing
+ * padding.
  */
 import { Tensor } from 'onnxruntime-node'
-import type { Positions } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { input } from '../graph/input.ts'
+import type { AttentionBlock } from '../graph/operations/attention.ts'
 import type { Range } from '../graph/operations/slice.ts'
+import type { Value } from '../graph/value.ts'
 import type { Feeds } from '../runtime/session.ts'
+
+/** Positions of a pass of B rows of T tokens, padded on the right. */
+export interface Positions {
+  /** [T, headDim / 2] */
+  readonly cos: Value
+  readonly sin: Value
+  /** Which keys each query looks at. */
+  readonly blocks: readonly AttentionBlock[]
+}
+
+/** Layers that look at everything before a token, or at a window. */
+export type Reach = 'full' | 'window'
 
 const BLOCKS = 4
 
@@ -21,35 +35,62 @@ export const LEAST_LENGTH = BLOCKS
 /** Low enough that the exponential of any score with it is 0. */
 const MASKED = -1e30
 
+/** Which reaches a model's layers have. */
+export function reachesOf({ slidingWindow }: ModelConfig): readonly Reach[] {
+  if (!slidingWindow) return ['full']
+  return slidingWindow.layers.includes(false) ? ['full', 'window'] : ['window']
+}
+
 /** Block b has rows `ends[b]` to `ends[b + 1]`: at least one from `LEAST_LENGTH` on. */
 function endsOf(length: number): number[] {
   return Array.from({ length: BLOCKS + 1 }, (_, block) => Math.ceil((length * block) / BLOCKS))
 }
 
-/** Inputs `cos`, `sin` [T, headDim/2], `end.B` [1] int64 and `mask.B` [rows, keys] of each block. */
-export function positionValues({ headDim }: ModelConfig): Positions {
+/** The first key that the block whose rows begin at `row` looks at. */
+function startOf(row: number, window: number): number {
+  return Math.max(0, row - window + 1)
+}
+
+/**
+ * Inputs `cos`, `sin` [T, headDim/2], `end.B` [1] int64 and, for each block, `mask.B` [rows, keys]; with a window
+ * `window.start.B` [1] int64 and `window.mask.B` instead of the latter.
+ */
+export function positionValues({ headDim }: ModelConfig, reach: Reach): Positions {
   const ends = Array.from({ length: BLOCKS }, (_, block) => input(`end.${block}`, [1], 'int64'))
-  const blocks = ends.map((to, block) => {
-    const of = ends.at(-1)!
+  const of = ends.at(-1)!
+  const blocks = ends.map((to, block): AttentionBlock => {
+    const queries: Range = {
+      ...(block > 0 && { from: ends[block - 1]! }),
+      to,
+      of,
+      length: `rows.${block}`,
+    }
+    if (reach === 'window') {
+      const length = `window.keys.${block}`
+      const keys: Range = { from: input(`window.start.${block}`, [1], 'int64'), to, of, length }
+      return { queries, keys, mask: input(`window.mask.${block}`, [queries.length, length]) }
+    }
     const keys: Range = { to, of, length: block === BLOCKS - 1 ? 'T' : `keys.${block}` }
-    const queries: Range = { ...keys, ...(block > 0 && { from: ends[block - 1]! }), length: `rows.${block}` }
     return { queries, keys, mask: input(`mask.${block}`, [queries.length, keys.length]) }
   })
   return { cos: input('cos', ['T', headDim / 2]), sin: input('sin', ['T', headDim / 2]), blocks }
 }
 
 /** The symbolic lengths of those shapes. */
-export function positionLengths(length: number): Readonly<Record<string, number>> {
+export function positionLengths(config: ModelConfig, length: number): Readonly<Record<string, number>> {
   const ends = endsOf(length)
   const lengths: Record<string, number> = { T: length }
   for (let block = 0; block < BLOCKS; block++) {
-    lengths[`keys.${block}`] = ends[block + 1]!
-    lengths[`rows.${block}`] = ends[block + 1]! - ends[block]!
+    const [start, end] = [ends[block]!, ends[block + 1]!]
+    lengths[`keys.${block}`] = end
+    lengths[`rows.${block}`] = end - start
+    if (config.slidingWindow)
+      lengths[`window.keys.${block}`] = end - startOf(start, config.slidingWindow.tokens)
   }
   return lengths
 }
 
-/** Tensors for the inputs, by length. The latest length is remembered. */
+/** Tensors for the inputs of every reach that the model has, by length. The latest length is remembered. */
 export function positionFeeds(config: ModelConfig): (length: number) => Feeds {
   const tables = rotaryTables(config)
   const half = config.headDim / 2
@@ -59,22 +100,42 @@ export function positionFeeds(config: ModelConfig): (length: number) => Feeds {
     if (length !== known) {
       const rows = ({ data }: Tensor) =>
         new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
-      feeds = { cos: rows(tables.cos), sin: rows(tables.sin), ...blockFeeds(endsOf(length)) }
+      feeds = { cos: rows(tables.cos), sin: rows(tables.sin), ...blockFeeds(endsOf(length), config) }
       known = length
     }
     return feeds
   }
 }
 
-function blockFeeds(ends: readonly number[]): Feeds {
+function blockFeeds(ends: readonly number[], config: ModelConfig): Feeds {
   const feeds: Record<string, Tensor> = {}
+  const reaches = reachesOf(config)
   for (let block = 0; block < BLOCKS; block++) {
     const [start, end] = [ends[block]!, ends[block + 1]!]
-    const mask = new Float32Array((end - start) * end)
-    for (let row = 0; row < end - start; row++)
-      mask.fill(MASKED, row * end + start + row + 1, (row + 1) * end)
-    feeds[`end.${block}`] = new Tensor('int64', BigInt64Array.of(BigInt(end)), [1])
-    feeds[`mask.${block}`] = new Tensor('float32', mask, [end - start, end])
+    feeds[`end.${block}`] = int64(end)
+    if (reaches.includes('full')) feeds[`mask.${block}`] = blockMask(start, end, 0, Number.POSITIVE_INFINITY)
+    if (reaches.includes('window')) {
+      const { tokens } = config.slidingWindow!
+      const from = startOf(start, tokens)
+      feeds[`window.start.${block}`] = int64(from)
+      feeds[`window.mask.${block}`] = blockMask(start, end, from, tokens)
+    }
   }
   return feeds
+}
+
+function int64(value: number): Tensor {
+  return new Tensor('int64', BigInt64Array.of(BigInt(value)), [1])
+}
+
+/** Rows `start` to `end`, keys `from` to `end`: each row looks at itself and at `window − 1` keys before it. */
+function blockMask(start: number, end: number, from: number, window: number): Tensor {
+  const keys = end - from
+  const mask = new Float32Array((end - start) * keys)
+  for (let row = start; row < end; row++) {
+    const at = (row - start) * keys - from
+    mask.fill(MASKED, at + from, at + Math.max(from, row - window + 1))
+    mask.fill(MASKED, at + row + 1, at + end)
+  }
+  return new Tensor('float32', mask, [end - start, keys])
 }

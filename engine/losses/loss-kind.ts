@@ -1,21 +1,23 @@
 /** The losses that the engine knows, by what they need to know of each token beside the student's logits. */
+import type { ModelConfig } from '../architectures/config.ts'
+import { logitsOf } from '../architectures/logits.ts'
 import { input } from '../graph/input.ts'
-import { linear } from '../graph/operations/linear.ts'
 import type { Value } from '../graph/value.ts'
 import { crossEntropy } from './cross-entropy.ts'
 import { forwardKl } from './forward-kl.ts'
 import { forwardKlTopK } from './forward-kl-topk.ts'
 
 /** The loss of N tokens [N, 1] from the student's logits [N, V]; makes the inputs it needs. */
-export type LossGraph = (logits: Value, hiddenSize: number) => Value
+export type LossGraph = (logits: Value, config: ModelConfig) => Value
 
 export const LOSS_KINDS = {
   /** Input `observed` [N, 1] int64. */
   'cross-entropy': logits => crossEntropy(logits, input('observed', ['N', 1], 'int64')),
   /** Inputs `teacher.hidden` [N, D] and `teacher.head` [V, D]. */
-  'forward-kl/factored': (logits, hiddenSize) => {
-    const hidden = input('teacher.hidden', ['N', hiddenSize])
-    return forwardKl(logits, linear(hidden, input('teacher.head', [logits.shape[1]!, hiddenSize])))
+  'forward-kl/factored': (logits, config) => {
+    const hidden = input('teacher.hidden', ['N', config.hiddenSize])
+    const head = input('teacher.head', [config.vocabularySize, config.hiddenSize])
+    return forwardKl(logits, logitsOf(config, hidden, head))
   },
   /** Input `teacher.logits` [N, V]. */
   'forward-kl/dense': logits => forwardKl(logits, input('teacher.logits', logits.shape)),

@@ -6,24 +6,28 @@
  *   w ← w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
  */
 import { Tensor } from 'onnxruntime-node'
-import type { UpdateOptions } from '../port.ts'
+import type { OptimiserDtype, UpdateOptions } from '../port.ts'
 import type { Weights } from '../weights/weights.ts'
+import { AdamwKernel, type Moments } from './adamw-kernel.ts'
+import { roundingKey } from './stochastic-rounding.ts'
 
 /** Owned by the optimiser and written in place. */
 export interface OptimiserState {
   /** Steps taken. */
   steps: number
-  /** First and second moments by parameter name, f32 of the parameter's shape. */
+  /** First and second moments by parameter name, of the parameter's shape: f32, or the bits of bf16 as uint16. */
   readonly m: Map<string, Tensor>
   readonly v: Map<string, Tensor>
 }
 
-export function initialState(weights: Weights): OptimiserState {
+export function initialState(weights: Weights, dtype: OptimiserDtype = 'f32'): OptimiserState {
   const zeros = () =>
     new Map(
       [...weights].map(([name, { dims, size }]) => [
         name,
-        new Tensor('float32', new Float32Array(size), dims),
+        dtype === 'f32'
+          ? new Tensor('float32', new Float32Array(size), dims)
+          : new Tensor('uint16', new Uint16Array(size), dims),
       ]),
     )
   return { steps: 0, m: zeros(), v: zeros() }
@@ -34,10 +38,13 @@ function decays(weight: Tensor): boolean {
   return weight.dims.length > 1
 }
 
+const kernel = new AdamwKernel()
+
 /**
  * One step.
- * @param gradients by parameter name
+ * @param gradients by parameter name; zero afterwards
  * @param scale factor of the gradients (mean over responses, clipping)
+ * @param made told each new weight, in the order of their names, before the next is computed
  * @returns new weights; `state` is advanced in place
  */
 export function adamw(
@@ -46,27 +53,25 @@ export function adamw(
   scale: number,
   state: OptimiserState,
   { learningRate, betas: [beta1, beta2], epsilon, weightDecay }: Omit<UpdateOptions, 'responses' | 'clip'>,
+  made: (name: string, weight: Tensor) => void = () => {},
 ): Weights {
   state.steps++
   const rate = learningRate / (1 - beta1 ** state.steps)
   const correction = 1 / Math.sqrt(1 - beta2 ** state.steps)
-  const updated = new Map<string, Tensor>()
-  for (const [name, weight] of weights) {
+  const updated = new Map(weights)
+  for (const name of [...weights.keys()].sort()) {
+    const weight = weights.get(name)!
     const w = weight.data as Float32Array
-    const g = gradients(name)
-    const m = state.m.get(name)!.data as Float32Array
-    const v = state.v.get(name)!.data as Float32Array
+    const m = state.m.get(name)!.data as Moments
+    const v = state.v.get(name)!.data as Moments
     const shrink = decays(weight) ? 1 - learningRate * weightDecay : 1
     const next = new Float32Array(w.length)
-    for (let i = 0; i < w.length; i++) {
-      const slope = g[i]! * scale
-      const mean = beta1 * m[i]! + (1 - beta1) * slope
-      const square = beta2 * v[i]! + (1 - beta2) * slope * slope
-      m[i] = mean
-      v[i] = square
-      next[i] = w[i]! * shrink - (rate * mean) / (Math.sqrt(square) * correction + epsilon)
-    }
-    updated.set(name, new Tensor('float32', next, weight.dims))
+    const factors = { scale, beta1, beta2, rate, correction, epsilon, shrink }
+    const key = m instanceof Uint16Array ? roundingKey(name, state.steps) : 0
+    kernel.step(w, gradients(name), m, v, next, factors, key)
+    const tensor = new Tensor('float32', next, weight.dims)
+    updated.set(name, tensor)
+    made(name, tensor)
   }
   return updated
 }

@@ -9,15 +9,17 @@ export interface StreamName {
   readonly key: string
   /** The policy version, or `teacher`. */
   readonly policy: number | 'teacher'
+  /** Which of several responses of that name; 0 by default. */
+  readonly sample?: number
 }
 
 /** Maps a token's index to a uniform number in [0, 1) with 53 random bits. */
 export type RandomStream = (tokenIndex: number) => number
 
 /** The same name gives the same numbers, whatever else is drawn. */
-export function randomStream({ seed, key, policy }: StreamName): RandomStream {
+export function randomStream({ seed, key, policy, sample = 0 }: StreamName): RandomStream {
   const digest = createHash('sha256')
-    .update(JSON.stringify([seed, key, policy]))
+    .update(JSON.stringify(sample === 0 ? [seed, key, policy] : [seed, key, policy, sample]))
     .digest()
   const philoxKey = [digest.readUInt32LE(0), digest.readUInt32LE(4)] as const
   const streamLow = digest.readUInt32LE(8)

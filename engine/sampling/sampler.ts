@@ -1,16 +1,12 @@
 /** Draws a token from logits. All arithmetic is in f64. */
 import { GraspError } from '../../errors/grasp-error.ts'
+import type { SamplingOptions } from '../port.ts'
+import { exponential } from './exponential.ts'
 
-export interface SamplerOptions {
-  /** 0 is greedy: the greatest logit, the lowest id among equals. */
-  readonly temperature: number
-  /** The k likeliest tokens only (the lowest ids among equals); 0 is off. */
-  readonly topK: number
-  /** The likeliest tokens whose probabilities reach topP together, at least one; 1 is off. */
-  readonly topP: number
-}
+export type SamplerOptions = Pick<SamplingOptions, 'temperature' | 'topK' | 'topP' | 'minP'>
 
 export interface Draw {
+  /** At temperature 0 the greatest logit, the lowest id among equals. */
   readonly token: number
   /** log-probability at temperature 1 over the whole vocabulary, nats. */
   readonly logp: number
@@ -32,22 +28,24 @@ export class Sampler {
     const best = argmax(logits)
     const greatest = logits[best]!
     let sum = this.#exponentials(logits, greatest, 1)
+    if (Number.isNaN(sum))
+      throw diverged(`the logit of token ${logits.findIndex(Number.isNaN)} is not a number`)
     const logSumExp = greatest + Math.log(sum)
     let token = best
     if (options.temperature > 0) {
-      if (options.temperature !== 1) sum = this.#exponentials(logits, greatest, options.temperature)
-      const truncated = options.topK > 0 || options.topP < 1
+      if (options.temperature !== 1) sum = this.#exponentials(logits, greatest, 1 / options.temperature)
+      const truncated = options.topK > 0 || options.topP < 1 || options.minP > 0
       token = truncated ? this.#drawTruncated(logits, options, sum, uniform) : this.#drawAll(sum * uniform)
     }
     return { token, logp: logits[token]! - logSumExp }
   }
 
-  /** Fills the weights with exp((logit − greatest) / temperature) and gives their sum. */
-  #exponentials(logits: Float32Array, greatest: number, temperature: number): number {
+  /** Fills the weights with exp((logit − greatest) · rate) and gives their sum. */
+  #exponentials(logits: Float32Array, greatest: number, rate: number): number {
     const weights = this.#weights
     let sum = 0
     for (let id = 0; id < logits.length; id++) {
-      const weight = Math.exp((logits[id]! - greatest) / temperature)
+      const weight = exponential((logits[id]! - greatest) * rate)
       weights[id] = weight
       sum += weight
     }
@@ -81,9 +79,14 @@ export class Sampler {
     return kept.at(-1)!
   }
 
-  /** The tokens that top-k and then top-p leave, likeliest first, ties by rising id. */
-  #keep(logits: Float32Array, { topK, topP }: SamplerOptions, sum: number): readonly number[] {
+  /**
+   * The tokens that top-k, of these top-p, and of these min-p leave, in the order of transformers' warpers; likeliest
+   * first, ties by rising id.
+   */
+  #keep(logits: Float32Array, { topK, topP, minP }: SamplerOptions, sum: number): readonly number[] {
     const weights = this.#weights
+    // The greatest weight is 1: min-p is a floor below which nothing is kept, whatever else is.
+    const likely = (id: number) => weights[id]! >= minP
     // Sorting the whole vocabulary is slow and almost never needed: widen the band below the greatest weight.
     for (let floor = 1e-3; ; floor = floor < 1e-12 ? 0 : floor * 1e-3) {
       const candidates: number[] = []
@@ -91,19 +94,21 @@ export class Sampler {
       if (topK > 0 && candidates.length < topK && floor > 0) continue
       candidates.sort((a, b) => logits[b]! - logits[a]! || a - b)
       if (topK > 0) candidates.length = Math.min(candidates.length, topK)
-      if (topP >= 1) return candidates
+      if (topP >= 1) {
+        if (topK > 0 || floor <= minP) return candidates.filter(likely)
+        continue
+      }
       // top-p counts within what top-k left, as in transformers, where the one follows the other.
       const base = topK > 0 ? candidates.reduce((total, id) => total + weights[id]!, 0) : sum
       let mass = 0
       for (let count = 0; count < candidates.length; count++) {
         mass += weights[candidates[count]!]!
-        if (mass >= topP * base) return candidates.slice(0, count + 1)
+        if (mass >= topP * base) return candidates.slice(0, count + 1).filter(likely)
       }
-      if (floor === 0) return candidates
+      if (floor === 0) return candidates.filter(likely)
     }
   }
 }
-
 function argmax(logits: Float32Array): number {
   let best = -1
   let greatest = Number.NEGATIVE_INFINITY
@@ -112,13 +117,9 @@ function argmax(logits: Float32Array): number {
     if (logit > greatest) {
       greatest = logit
       best = id
-    } else if (Number.isNaN(logit)) {
-      throw diverged(`the logit of token ${id} is not a number`)
     }
   }
-  if (best < 0 || greatest === Number.POSITIVE_INFINITY) {
-    throw diverged('there is no finite greatest logit')
-  }
+  if (best < 0 || greatest === Number.POSITIVE_INFINITY) throw diverged('there is no finite greatest logit')
   return best
 }
 

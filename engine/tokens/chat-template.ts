@@ -1,12 +1,11 @@
 /** A model's chat template (Jinja), as transformers renders it. */
-import { join } from 'node:path'
 import { Template } from '@huggingface/jinja'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { Message } from '../port.ts'
-import { optionalText } from './optional-file.ts'
+import type { CompanionFiles } from './companion-files.ts'
 
 /** Some templates write today's date, which would make prompts differ from day to day: it is always this one. */
-const FIXED_DATE = '{% macro strftime_now(format) %}26 Jul 2024{% endmacro %}'
+const FIXED_DATE = new Template('{% macro strftime_now(format) %}26 Jul 2024{% endmacro %}')
 
 export class ChatTemplate {
   readonly source: string
@@ -21,7 +20,8 @@ export class ChatTemplate {
     this.source = source
     this.#path = path
     try {
-      this.#template = new Template(FIXED_DATE + source)
+      this.#template = new Template(source)
+      this.#template.parsed.body.unshift(...FIXED_DATE.parsed.body)
     } catch (cause) {
       throw new GraspError('MODEL_INVALID', `${path}: the chat template is wrong: ${describeError(cause)}`, {
         cause,
@@ -35,7 +35,7 @@ export class ChatTemplate {
   render(messages: readonly Message[]): string {
     const turns = this.#takesSystem ? messages : mergeSystem(messages)
     try {
-      return this.#render(turns)
+      return this.#render(turns, true)
     } catch (cause) {
       const roles = turns.map(message => message.role).join(', ')
       throw new GraspError(
@@ -46,16 +46,44 @@ export class ChatTemplate {
     }
   }
 
-  #render(messages: readonly Message[]): string {
-    return this.#template.render({ ...this.#variables, messages, add_generation_prompt: true })
+  /** What the template writes behind an assistant's answer; empty where it refuses such a chat. */
+  afterAnswer(): string {
+    const answer = 'answerprobe'
+    try {
+      const chat = this.#render(
+        [
+          { role: 'user', content: 'userprobe' },
+          { role: 'assistant', content: answer },
+        ],
+        false,
+      )
+      const end = chat.lastIndexOf(answer)
+      return end < 0 ? '' : chat.slice(end + answer.length)
+    } catch {
+      return ''
+    }
+  }
+
+  #render(messages: readonly Message[], generationPrompt: boolean): string {
+    return this.#template.render({
+      // As transformers passes them: defined, and none.
+      tools: null,
+      documents: null,
+      ...this.#variables,
+      messages,
+      add_generation_prompt: generationPrompt,
+    })
   }
 
   #probeSystem(): boolean {
     try {
-      const probe = this.#render([
-        { role: 'system', content: 'systemprobe' },
-        { role: 'user', content: 'userprobe' },
-      ])
+      const probe = this.#render(
+        [
+          { role: 'system', content: 'systemprobe' },
+          { role: 'user', content: 'userprobe' },
+        ],
+        true,
+      )
       return probe.includes('systemprobe')
     } catch {
       // The template raises an exception at a system message, as Gemma's does.
@@ -64,20 +92,19 @@ export class ChatTemplate {
   }
 }
 
-/** @throws GraspError MODEL_INVALID where the directory has no chat template. */
-export async function readChatTemplate(
-  directory: string,
+/** @throws GraspError MODEL_INVALID where the model has no chat template. */
+export function findChatTemplate(
+  files: CompanionFiles,
   tokenizerConfig: Readonly<Record<string, unknown>>,
-): Promise<{ path: string; source: string }> {
-  const path = join(directory, 'chat_template.jinja')
-  const source = await optionalText(path)
-  if (source !== undefined) return { path, source }
+): { path: string; source: string } {
+  const source = files.text('chat_template.jinja')
+  if (source !== undefined) return { path: files.path('chat_template.jinja'), source }
   const inline = tokenizerConfig.chat_template
   const named = Array.isArray(inline) ? inline.find(entry => entry?.name === 'default')?.template : inline
-  if (typeof named === 'string') return { path: join(directory, 'tokenizer_config.json'), source: named }
+  if (typeof named === 'string') return { path: files.path('tokenizer_config.json'), source: named }
   throw new GraspError(
     'MODEL_INVALID',
-    `${directory} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json. ` +
+    `${files.model} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json. ` +
       'Use an instruction-tuned model, or write chat_template.jinja.',
   )
 }

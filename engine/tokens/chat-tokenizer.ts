@@ -1,14 +1,21 @@
-/** Text to token ids and back, for one model directory. Reads local files only. */
+/** Text to token ids and back, for one model. */
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
-import { Tokenizer } from '@huggingface/tokenizers'
+import type { Tokenizer } from '@huggingface/tokenizers'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { Message } from '../port.ts'
-import { ChatTemplate, readChatTemplate } from './chat-template.ts'
+import type { Companions } from '../weights/companions.ts'
+import { ChatTemplate, findChatTemplate } from './chat-template.ts'
+import { CompanionFiles, parseObject } from './companion-files.ts'
 import { ControlTokens, type TokenizerJson } from './control-tokens.ts'
-import { optionalJson, optionalText, parseObject } from './optional-file.ts'
+import { makeDecoder, makeEncoder } from './library-tokenizer.ts'
 import { specialTokens } from './special-tokens.ts'
 import { stopTokens } from './stop-tokens.ts'
+
+export interface TokenizerSource {
+  /** The model's directory or file, for errors. */
+  readonly path: string
+  readonly companions: Companions
+}
 
 export class ChatTokenizer {
   readonly stopTokens: readonly number[]
@@ -40,42 +47,51 @@ export class ChatTokenizer {
   }
 
   /**
-   * @param config the directory's config.json. @param vocabularySize rows of the embedding.
+   * @param config the model's config.json. @param vocabularySize rows of the embedding.
    * @throws GraspError MODEL_INVALID when a file is missing or wrong.
    */
-  static async load(
-    directory: string,
+  static load(
+    source: TokenizerSource,
     config: Readonly<Record<string, unknown>>,
     vocabularySize: number,
-  ): Promise<ChatTokenizer> {
-    const path = join(directory, 'tokenizer.json')
-    const text = await optionalText(path)
+  ): ChatTokenizer {
+    const files = new CompanionFiles(source.path, source.companions)
+    const path = files.path('tokenizer.json')
+    const text = files.text('tokenizer.json')
     if (text === undefined) {
       throw new GraspError(
         'MODEL_INVALID',
-        `${directory} has no tokenizer.json. If the model ships another tokenizer format, load it with ` +
+        `${source.path} has no tokenizer.json. If the model ships another tokenizer format, load it with ` +
           "transformers' AutoTokenizer and call save_pretrained on this folder, which writes tokenizer.json.",
       )
     }
     const json = parseObject(path, text) as unknown as TokenizerJson
-    const tokenizerConfig = await optionalJson(join(directory, 'tokenizer_config.json'))
-    const special = specialTokens(tokenizerConfig)
-    const { path: templatePath, source } = await readChatTemplate(directory, tokenizerConfig)
+    const tokenizerConfig = files.json('tokenizer_config.json')
+    // Older directories keep the roles of special tokens in a file of their own.
+    const special = {
+      ...specialTokens(files.json('special_tokens_map.json')),
+      ...specialTokens(tokenizerConfig),
+    }
+    const template = findChatTemplate(files, tokenizerConfig)
     try {
-      const decoder = new Tokenizer(json, tokenizerConfig)
-      const control = new ControlTokens(json, source)
+      const decoder = makeDecoder(json, tokenizerConfig)
+      const control = new ControlTokens(json, template.source)
       checkVocabulary(path, decoder, vocabularySize)
+      const chatTemplate = new ChatTemplate(template.path, template.source, special)
+      const idOf = (token: string | undefined) =>
+        token === undefined ? undefined : decoder.token_to_id(token)
       return new ChatTokenizer({
         tokenizerHash: sha256(text),
-        template: new ChatTemplate(templatePath, source, special),
+        template: chatTemplate,
         control,
-        encoder: new Tokenizer(control.rename(json), tokenizerConfig),
+        encoder: makeEncoder(path, json, tokenizerConfig, control),
         decoder,
         stopTokens: stopTokens({
-          directory,
+          model: source.path,
           config,
-          generationConfig: await optionalJson(join(directory, 'generation_config.json')),
-          tokenizerEos: special.eos_token === undefined ? undefined : decoder.token_to_id(special.eos_token),
+          generationConfig: files.json('generation_config.json'),
+          tokenizerEos: idOf(special.eos_token),
+          endOfTurn: idOf(control.leading(chatTemplate.afterAnswer().trimStart())),
         }),
       })
     } catch (cause) {
@@ -84,7 +100,10 @@ export class ChatTokenizer {
     }
   }
 
-  /** Ids of a chat, ready for the assistant's turn. Control tokens come from the template alone. */
+  /**
+   * Ids of a chat, ready for the assistant's turn. Control tokens come from the template alone: none is added, so the
+   * beginning of the sequence stands once, where the template writes it.
+   */
   encodeChat(messages: readonly Message[]): Int32Array {
     const standIns = this.#control.standIns([
       this.#template.source,

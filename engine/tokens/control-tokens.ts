@@ -23,9 +23,14 @@ interface AddedToken {
 /** The parts of tokenizer.json that matter here. */
 export interface TokenizerJson {
   readonly added_tokens: readonly AddedToken[]
+  readonly pre_tokenizer?: unknown
   readonly model: {
+    readonly type?: string
     readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[]
+    readonly merges?: readonly (string | readonly [string, string])[]
     readonly unk_token?: string | null
+    readonly continuing_subword_prefix?: string | null
+    readonly end_of_word_suffix?: string | null
   }
 }
 
@@ -36,14 +41,30 @@ export class ControlTokens {
   /** First and last characters of control tokens. */
   readonly #edges: readonly string[]
 
-  /** Control tokens are those that tokenizer.json calls special, and those that the template writes. */
+  /**
+   * Control tokens are those that tokenizer.json calls special, and those that the template writes; but not white
+   * space, which is text wherever it stands (Gemma's added tokens include the newline).
+   */
   constructor(tokenizer: TokenizerJson, template: string) {
     const secret = randomUUID()
-    const control = tokenizer.added_tokens.filter(token => token.special || template.includes(token.content))
+    const control = tokenizer.added_tokens.filter(
+      ({ special, content }) => special || (content.trim() !== '' && template.includes(content)),
+    )
     this.#names = new Map(control.map(token => [token.content, `\ufdd0${secret}:${token.id}\ufdd1`]))
     const longestFirst = [...this.#names.keys()].sort((a, b) => b.length - a.length)
     this.#pattern = new RegExp(longestFirst.map(escapePattern).join('|') || '(?!)', 'gu')
     this.#edges = [...new Set(longestFirst.flatMap(text => [[...text][0]!, [...text].at(-1)!]))]
+  }
+
+  /** The control tokens as written. */
+  get contents(): ReadonlySet<string> {
+    return new Set(this.#names.keys())
+  }
+
+  /** The control token that a text written by the template begins with. */
+  leading(text: string): string | undefined {
+    const match = text.match(this.#pattern)
+    return match && text.startsWith(match[0]) ? match[0] : undefined
   }
 
   /** tokenizer.json with the control tokens under their secret names. */

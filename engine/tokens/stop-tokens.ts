@@ -2,28 +2,30 @@
 import { GraspError } from '../../errors/grasp-error.ts'
 
 export interface StopSources {
-  readonly directory: string
+  readonly model: string
   readonly config: Readonly<Record<string, unknown>>
   readonly generationConfig: Readonly<Record<string, unknown>>
   /** Id of tokenizer_config.json's eos_token. */
   readonly tokenizerEos: number | undefined
+  /** Id of the token that the chat template writes behind an answer. */
+  readonly endOfTurn: number | undefined
 }
 
 /**
- * Every token that config.json, generation_config.json or tokenizer_config.json calls the end of a sequence:
- * the files disagree in practice (a base model's end of text, a chat model's end of turn), and each of them
- * ends a response. Ascending.
+ * Every token that config.json, generation_config.json or tokenizer_config.json calls the end of a sequence, and the
+ * one with which the chat template ends an answer: the files disagree in practice (a base model's end of text, a chat
+ * model's end of turn), and each of them ends a response. Ascending.
  */
 export function stopTokens(sources: StopSources): number[] {
   const found = new Set<number>()
   for (const config of [sources.generationConfig, sources.config]) {
     for (const id of [config.eos_token_id].flat()) if (Number.isInteger(id)) found.add(id as number)
   }
-  if (sources.tokenizerEos !== undefined) found.add(sources.tokenizerEos)
+  for (const id of [sources.tokenizerEos, sources.endOfTurn]) if (id !== undefined) found.add(id)
   if (found.size === 0) {
     throw new GraspError(
       'MODEL_INVALID',
-      `${sources.directory} names no token that ends a response: set eos_token_id in generation_config.json`,
+      `${sources.model} names no token that ends a response: set eos_token_id in generation_config.json`,
     )
   }
   return [...found].sort((a, b) => a - b)

@@ -1,6 +1,7 @@
 /**
  * 16-bit floats: IEEE 754 half (f16) and bfloat16 (the upper half of an f32), held as their bits.
- * Narrowing rounds to the nearest, ties to even, as PyTorch and NumPy do; NaN stays NaN.
+ * Narrowing rounds to the nearest, ties to even, as PyTorch and NumPy do; NaN stays NaN. A `target`, where one is
+ * given, is at least as long as the source.
  */
 
 const bits = new Uint32Array(1)
@@ -8,16 +9,17 @@ const single = new Float32Array(bits.buffer)
 
 let halfTable: Float32Array | undefined
 
-export function widenBf16(source: Uint16Array): Float32Array {
-  const target = new Float32Array(source.length)
-  const words = new Uint32Array(target.buffer)
+export function widenBf16(
+  source: Uint16Array,
+  target: Float32Array = new Float32Array(source.length),
+): Float32Array {
+  const words = new Uint32Array(target.buffer, target.byteOffset, source.length)
   for (let i = 0; i < source.length; i++) words[i] = source[i]! << 16
   return target
 }
 
-export function narrowBf16(source: Float32Array): Uint16Array {
+export function narrowBf16(source: Float32Array, target = new Uint16Array(source.length)): Uint16Array {
   const words = new Uint32Array(source.buffer, source.byteOffset, source.length)
-  const target = new Uint16Array(source.length)
   for (let i = 0; i < source.length; i++) {
     const word = words[i]!
     // A NaN whose payload sits in the lower half would round to infinity.
@@ -27,9 +29,8 @@ export function narrowBf16(source: Float32Array): Uint16Array {
   return target
 }
 
-export function widenF16(source: Uint16Array): Float32Array {
+export function widenF16(source: Uint16Array, target = new Float32Array(source.length)): Float32Array {
   halfTable ??= Float32Array.from({ length: 65536 }, (_, half) => widenOne(half))
-  const target = new Float32Array(source.length)
   for (let i = 0; i < source.length; i++) target[i] = halfTable[source[i]!]!
   return target
 }

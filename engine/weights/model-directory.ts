@@ -1,123 +1,73 @@
-/** Loads the weights of a Hugging Face model directory: one model.safetensors, or shards with their index. */
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+/** Loads a model: a Hugging Face directory (configuration, weights and the files that go with them) or a GGUF file. */
 import type { Tensor } from 'onnxruntime-node'
-import { z } from 'zod'
-import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
-import { type Companions, readCompanions } from './companions.ts'
-import { type RawConfig, readModelConfig } from './model-config.ts'
+import { isModelFile, loadGgufModel } from './gguf/gguf-model.ts'
+import { type ModelFiles, readModelFiles } from './model-files.ts'
 import { parameterShapes } from './parameter-shapes.ts'
-import { readSafetensors } from './safetensors.ts'
 import type { Weights } from './weights.ts'
+import { WeightsFiles } from './weights-files.ts'
 
-const SINGLE = 'model.safetensors'
-const INDEX = 'model.safetensors.index.json'
 const HEAD = 'lm_head.weight'
 /** Buffers that old checkpoints stored among the weights; they follow from the configuration. */
 const DERIVED = /\.rotary_emb\.inv_freq$/
 
-const indexSchema = z.looseObject({ weight_map: z.record(z.string(), z.string()) })
-
-export interface ModelDirectory {
-  readonly path: string
-  readonly config: ModelConfig
-  readonly rawConfig: RawConfig
+export interface ModelDirectory extends ModelFiles {
   readonly weights: Weights
-  readonly companions: Companions
 }
 
 /**
+ * Everything is checked by the files' headers before the first tensor is read.
  * @throws GraspError MODEL_INVALID naming the file, and the tensor with its expected and found shape, when
  * something is missing, damaged or left over; MODEL_UNSUPPORTED when the engine lacks what the model needs.
  */
 export async function loadModelDirectory(path: string): Promise<ModelDirectory> {
-  const { config, raw } = await readModelConfig(path)
-  const loaded = await loadTensors(path)
-  for (const name of loaded.keys()) if (DERIVED.test(name)) loaded.delete(name)
-  if (config.tiedHead) loaded.delete(HEAD)
-  return {
-    path,
-    config,
-    rawConfig: raw,
-    weights: checkWeights(path, config, loaded),
-    companions: await readCompanions(path),
-  }
+  if (await isModelFile(path)) return loadGgufModel(path)
+  const files = await readModelFiles(path)
+  return { ...files, weights: await loadWeights(path, files.config) }
 }
 
-async function loadTensors(path: string): Promise<Map<string, Tensor>> {
-  const index = await readIndex(path)
-  if (!index) {
-    const names = await readdir(path)
-    if (names.includes(SINGLE)) return readSafetensors(join(path, SINGLE))
-    throw new GraspError(
-      'MODEL_INVALID',
-      `${path} has neither ${SINGLE} nor ${INDEX}. Other formats (.bin, .gguf) are not read: load the model ` +
-        'with transformers and call save_pretrained, which writes safetensors.',
-    )
-  }
-  const weights = new Map<string, Tensor>()
-  for (const file of [...new Set(Object.values(index))].sort()) {
-    if (file !== join('/', file).slice(1)) {
-      throw new GraspError('MODEL_INVALID', `${join(path, INDEX)} names the file ${file} outside its folder`)
-    }
-    for (const [name, tensor] of await readSafetensors(join(path, file))) {
-      if (index[name] !== file) {
-        const expected = index[name] ?? 'no file'
-        throw new GraspError(
-          'MODEL_INVALID',
-          `${join(path, file)} holds ${name}, which ${INDEX} places in ${expected}`,
-        )
-      }
-      weights.set(name, tensor)
-    }
-  }
-  return weights
-}
-
-/** Tensor name → shard, or undefined where there is no index. */
-async function readIndex(path: string): Promise<Record<string, string> | undefined> {
-  const file = join(path, INDEX)
-  let text: string
+async function loadWeights(path: string, config: ModelConfig): Promise<Weights> {
+  const files = await WeightsFiles.open(path)
   try {
-    text = await readFile(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new GraspError('MODEL_INVALID', `${file} cannot be read: ${describeError(error)}`, { cause: error })
-  }
-  try {
-    return indexSchema.parse(JSON.parse(text)).weight_map
-  } catch (cause) {
-    throw new GraspError('MODEL_INVALID', `${file} is no index of shards: ${describeError(cause)}`, { cause })
+    const shapes = parameterShapes(config)
+    checkTensors(path, config, shapes, files)
+    const weights = new Map<string, Tensor>()
+    for (const name of shapes.keys()) weights.set(name, await files.tensors.get(name)!.read(name))
+    return weights
+  } finally {
+    await files.close()
   }
 }
 
-function checkWeights(path: string, config: ModelConfig, loaded: Map<string, Tensor>): Weights {
-  const weights = new Map<string, Tensor>()
-  for (const [name, shape] of parameterShapes(config)) {
-    const tensor = loaded.get(name)
-    if (!tensor) {
-      throw new GraspError(
-        'MODEL_INVALID',
-        `${path} lacks the tensor ${name} [${shape.join(', ')}] that its config.json calls for`,
+function checkTensors(
+  path: string,
+  config: ModelConfig,
+  shapes: ReadonlyMap<string, readonly number[]>,
+  files: WeightsFiles,
+): void {
+  for (const [name, shape] of shapes) {
+    const file = files.tensors.get(name)
+    if (!file) {
+      throw invalid(`${path} lacks the tensor ${name} [${shape.join(', ')}] that its config.json calls for`)
+    }
+    const found = file.header.tensors.get(name)!.shape
+    if (found.join() !== shape.join()) {
+      throw invalid(
+        `${path}: ${name} has the shape [${found.join(', ')}]; its config.json calls for [${shape.join(', ')}]`,
       )
     }
-    if (tensor.dims.join() !== shape.join()) {
-      throw new GraspError(
-        'MODEL_INVALID',
-        `${path}: ${name} has the shape [${tensor.dims.join(', ')}]; its config.json calls for [${shape.join(', ')}]`,
-      )
-    }
-    weights.set(name, tensor)
-    loaded.delete(name)
+    file.checkReadable(name)
   }
-  const [extra] = loaded.keys()
+  const isKnown = (name: string) =>
+    shapes.has(name) || DERIVED.test(name) || (config.tiedHead && name === HEAD)
+  const [extra, ...others] = [...files.tensors.keys()].filter(name => !isKnown(name))
   if (extra !== undefined) {
-    const more = loaded.size > 1 ? ` and ${loaded.size - 1} more` : ''
-    throw new GraspError(
-      'MODEL_INVALID',
-      `${path} holds the tensor ${extra}${more}, for which its config.json has no place`,
-    )
+    const more = others.length > 0 ? ` and ${others.length} more` : ''
+    throw invalid(`${path} holds the tensor ${extra}${more}, for which its config.json has no place`)
   }
-  return weights
+}
+
+function invalid(message: string): GraspError {
+  return new GraspError('MODEL_INVALID', message)
 }

@@ -1,6 +1,6 @@
 /** Names and shapes of a model's parameters, as Hugging Face stores them. */
-import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
+import { layerParameters } from '../architectures/layer-parameters.ts'
 
 export const EMBEDDING = 'model.embed_tokens.weight'
 export const FINAL_NORM = 'model.norm.weight'
@@ -9,7 +9,7 @@ const UNTIED_HEAD = 'lm_head.weight'
 export function parameterShapes(config: ModelConfig): Map<string, readonly number[]> {
   const { hiddenSize: D, vocabularySize: V } = config
   const shapes = new Map<string, readonly number[]>([[EMBEDDING, [V, D]]])
-  const layerShapes = architectureOf(config).layerParameters(config)
+  const layerShapes = layerParameters(config)
   for (let layer = 0; layer < config.layers; layer++) {
     for (const [name, shape] of layerShapes) shapes.set(layerParameter(layer, name), shape)
   }

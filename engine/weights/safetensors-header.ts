@@ -9,12 +9,14 @@ import { describeError, GraspError } from '../../errors/grasp-error.ts'
 /** The reference implementation refuses longer headers too. */
 const LONGEST_HEADER = 100_000_000
 
-/** Bytes of one element. */
-const BYTES: Readonly<Record<string, number>> = Object.fromEntries([
-  ...['BOOL', 'U8', 'I8', 'F8_E4M3', 'F8_E5M2'].map(dtype => [dtype, 1]),
-  ...['U16', 'I16', 'F16', 'BF16'].map(dtype => [dtype, 2]),
-  ...['U32', 'I32', 'F32'].map(dtype => [dtype, 4]),
-  ...['U64', 'I64', 'F64'].map(dtype => [dtype, 8]),
+/** Bits of one element. */
+const BITS: ReadonlyMap<string, number> = new Map([
+  ['F4', 4],
+  ...['F6_E2M3', 'F6_E3M2'].map(dtype => [dtype, 6] as const),
+  ...['BOOL', 'U8', 'I8', 'F8_E4M3', 'F8_E5M2', 'F8_E8M0'].map(dtype => [dtype, 8] as const),
+  ...['U16', 'I16', 'F16', 'BF16'].map(dtype => [dtype, 16] as const),
+  ...['U32', 'I32', 'F32'].map(dtype => [dtype, 32] as const),
+  ...['U64', 'I64', 'F64', 'C64'].map(dtype => [dtype, 64] as const),
 ])
 
 export interface TensorEntry {
@@ -81,9 +83,9 @@ function parseEntry(path: string, name: string, value: unknown, dataStart: numbe
   const entry = entrySchema.safeParse(value)
   if (!entry.success) throw invalid(path, `the entry of ${name} is wrong: ${z.prettifyError(entry.error)}`)
   const { dtype, shape, data_offsets: offsets } = entry.data
-  const size = BYTES[dtype]
-  if (size === undefined) throw invalid(path, `${name} has the unknown dtype ${dtype}`)
-  const expected = shape.reduce((product, length) => product * length, size)
+  const bits = BITS.get(dtype)
+  if (bits === undefined) throw invalid(path, `${name} has the unknown dtype ${dtype}`)
+  const expected = shape.reduce((product, length) => product * length, bits) / 8
   if (offsets[1] - offsets[0] !== expected) {
     throw invalid(
       path,

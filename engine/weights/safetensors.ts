@@ -1,36 +1,107 @@
-/** Reads and writes safetensors files as f32 tensors on the CPU. */
-import { createHash } from 'node:crypto'
+/**
+ * Reads and writes safetensors files as f32 tensors on the CPU. Tensors come and go in bounded pieces: beside a
+ * tensor itself only a few megabytes are held.
+ */
 import { type FileHandle, open } from 'node:fs/promises'
 import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { narrowBf16, widenBf16, widenF16 } from './half.ts'
+import { HashedFile } from './hashed-file.ts'
 import { headerLength, parseHeader, type SafetensorsHeader, type TensorEntry } from './safetensors-header.ts'
 import type { Weights } from './weights.ts'
 
-/** One write call's size: a whole large tensor in one call may be written short. */
-const CHUNK = 64 * 1024 * 1024
+/** Most bytes of one read call: systems cut off larger ones. */
+const READ = 64 * 1024 * 1024
+/** 16-bit elements converted at once. */
+const HALVES = 1024 * 1024
 
 export interface WriteOptions {
   readonly dtype: 'f32' | 'bf16'
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-/** @throws GraspError MODEL_INVALID when the file cannot be read or its header is wrong. */
-export async function readSafetensorsHeader(path: string): Promise<SafetensorsHeader> {
-  return withFile(path, file => readHeader(path, file))
+/** A file that is open for reading, its header checked against its size. */
+export class SafetensorsFile {
+  readonly path: string
+  readonly header: SafetensorsHeader
+  readonly #file: FileHandle
+
+  private constructor(path: string, file: FileHandle, header: SafetensorsHeader) {
+    this.path = path
+    this.#file = file
+    this.header = header
+  }
+
+  /** @throws GraspError MODEL_INVALID when the file cannot be opened or its header is wrong. */
+  static async open(path: string): Promise<SafetensorsFile> {
+    let file: FileHandle
+    try {
+      file = await open(path, 'r')
+    } catch (cause) {
+      throw new GraspError('MODEL_INVALID', `${path} cannot be opened: ${describeError(cause)}`, { cause })
+    }
+    try {
+      return new SafetensorsFile(path, file, await readHeader(path, file))
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  /** @throws GraspError MODEL_UNSUPPORTED when the tensor is none of F32, F16 and BF16. */
+  checkReadable(name: string): void {
+    const { dtype } = this.#entry(name)
+    if (dtype === 'F32' || dtype === 'F16' || dtype === 'BF16') return
+    throw new GraspError(
+      'MODEL_UNSUPPORTED',
+      `${this.path}: ${name} has dtype ${dtype}; supported are F32, F16 and BF16. Convert the model first.`,
+    )
+  }
+
+  /**
+   * One tensor, widened to f32.
+   * @throws GraspError MODEL_INVALID when the file was cut off meanwhile, MODEL_UNSUPPORTED on another dtype.
+   */
+  async read(name: string): Promise<Tensor> {
+    this.checkReadable(name)
+    const { dtype, shape, start, end } = this.#entry(name)
+    if (dtype === 'F32') {
+      const data = new Float32Array((end - start) / 4)
+      await readAll(this.path, this.#file, bytesOf(data), start)
+      return new Tensor('float32', data, shape)
+    }
+    const widen = dtype === 'F16' ? widenF16 : widenBf16
+    const data = new Float32Array((end - start) / 2)
+    const halves = new Uint16Array(Math.min(HALVES, data.length))
+    for (let at = 0; at < data.length; at += HALVES) {
+      const piece = halves.subarray(0, data.length - at)
+      await readAll(this.path, this.#file, bytesOf(piece), start + 2 * at)
+      widen(piece, data.subarray(at, at + piece.length))
+    }
+    return new Tensor('float32', data, shape)
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
+
+  #entry(name: string): TensorEntry {
+    const entry = this.header.tensors.get(name)
+    if (entry) return entry
+    throw new GraspError('MODEL_INVALID', `${this.path} has no tensor ${name}`)
+  }
 }
 
-/**
- * All tensors of a file, widened to f32.
- * @throws GraspError MODEL_INVALID when the file is damaged, MODEL_UNSUPPORTED on integer or quantised tensors.
- */
+/** All tensors of a file, widened to f32. @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED as `SafetensorsFile`. */
 export async function readSafetensors(path: string): Promise<Map<string, Tensor>> {
-  return withFile(path, async file => {
-    const { tensors } = await readHeader(path, file)
-    const weights = new Map<string, Tensor>()
-    for (const [name, entry] of tensors) weights.set(name, await readTensor(path, file, name, entry))
-    return weights
-  })
+  const file = await SafetensorsFile.open(path)
+  try {
+    const tensors = new Map<string, Tensor>()
+    for (const name of file.header.tensors.keys()) tensors.set(name, await file.read(name))
+    return tensors
+  } finally {
+    await file.close()
+  }
 }
 
 /**
@@ -43,14 +114,49 @@ export async function writeSafetensors(
   options: WriteOptions,
 ): Promise<string> {
   const names = [...weights.keys()].sort()
-  const width = options.dtype === 'f32' ? 4 : 2
+  const file = await HashedFile.create(path)
+  try {
+    for (const part of headerOf(names, weights, options)) await file.write(part)
+    for (const name of names) {
+      const data = weights.get(name)!.data as Float32Array | Uint16Array
+      if (options.dtype === 'f32' || data instanceof Uint16Array) await file.write(bytesOf(data))
+      else await writeBf16(file, data)
+    }
+    return await file.finish()
+  } finally {
+    await file.close()
+  }
+}
+
+/** The bits of bf16 numbers, which a tensor of the type uint16 holds, are written as they are. */
+function storedDtype(tensor: Tensor, dtype: WriteOptions['dtype']): WriteOptions['dtype'] {
+  return tensor.type === 'uint16' ? 'bf16' : dtype
+}
+
+/** Bytes that the tensor's values take in a file. */
+export function storedBytes(tensor: Tensor, dtype: WriteOptions['dtype']): number {
+  return tensor.size * (storedDtype(tensor, dtype) === 'f32' ? 4 : 2)
+}
+
+async function writeBf16(file: HashedFile, data: Float32Array): Promise<void> {
+  const halves = new Uint16Array(Math.min(HALVES, data.length))
+  for (let at = 0; at < data.length; at += HALVES) {
+    const piece = data.subarray(at, at + HALVES)
+    narrowBf16(piece, halves)
+    await file.write(bytesOf(halves.subarray(0, piece.length)))
+  }
+}
+
+/** Length and JSON. */
+function headerOf(names: readonly string[], weights: Weights, options: WriteOptions): Uint8Array[] {
   const header: Record<string, unknown> = {}
   if (options.metadata) header.__metadata__ = options.metadata
   let position = 0
   for (const name of names) {
     const tensor = weights.get(name)!
-    const end = position + tensor.size * width
-    header[name] = { dtype: options.dtype.toUpperCase(), shape: tensor.dims, data_offsets: [position, end] }
+    const end = position + storedBytes(tensor, options.dtype)
+    const dtype = storedDtype(tensor, options.dtype).toUpperCase()
+    header[name] = { dtype, shape: tensor.dims, data_offsets: [position, end] }
     position = end
   }
   const json = JSON.stringify(header)
@@ -58,39 +164,7 @@ export async function writeSafetensors(
   const padded = new TextEncoder().encode(json + ' '.repeat(-Buffer.byteLength(json) & 7))
   const length = new Uint8Array(8)
   new DataView(length.buffer).setBigUint64(0, BigInt(padded.length), true)
-
-  const hash = createHash('sha256')
-  const file = await open(path, 'w')
-  const write = async (bytes: Uint8Array) => {
-    hash.update(bytes)
-    await writeAll(file, bytes)
-  }
-  try {
-    await write(length)
-    await write(padded)
-    for (const name of names) {
-      const data = weights.get(name)!.data as Float32Array
-      await write(bytesOf(options.dtype === 'f32' ? data : narrowBf16(data)))
-    }
-    await file.sync()
-    return hash.digest('hex')
-  } finally {
-    await file.close()
-  }
-}
-
-async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>): Promise<T> {
-  let file: FileHandle
-  try {
-    file = await open(path, 'r')
-  } catch (cause) {
-    throw new GraspError('MODEL_INVALID', `${path} cannot be opened: ${describeError(cause)}`, { cause })
-  }
-  try {
-    return await use(file)
-  } finally {
-    await file.close()
-  }
+  return [length, padded]
 }
 
 async function readHeader(path: string, file: FileHandle): Promise<SafetensorsHeader> {
@@ -102,41 +176,15 @@ async function readHeader(path: string, file: FileHandle): Promise<SafetensorsHe
   return parseHeader(path, json, size)
 }
 
-async function readTensor(path: string, file: FileHandle, name: string, entry: TensorEntry): Promise<Tensor> {
-  const { dtype, shape, start, end } = entry
-  if (dtype === 'F32') {
-    const data = new Float32Array((end - start) / 4)
-    await readAll(path, file, bytesOf(data), start)
-    return new Tensor('float32', data, shape)
-  }
-  if (dtype !== 'F16' && dtype !== 'BF16') {
-    throw new GraspError(
-      'MODEL_UNSUPPORTED',
-      `${path}: ${name} has dtype ${dtype}; supported are F32, F16 and BF16. Convert the model first.`,
-    )
-  }
-  const half = new Uint16Array((end - start) / 2)
-  await readAll(path, file, bytesOf(half), start)
-  return new Tensor('float32', dtype === 'F16' ? widenF16(half) : widenBf16(half), shape)
-}
-
 async function readAll(path: string, file: FileHandle, target: Uint8Array, position: number): Promise<void> {
   let done = 0
   while (done < target.length) {
-    const length = Math.min(CHUNK, target.length - done)
-    const { bytesRead } = await file.read(target, done, length, position + done)
-    if (bytesRead === 0) {
-      throw new GraspError('MODEL_INVALID', `${path} was cut off while it was read`)
-    }
+    const length = Math.min(READ, target.length - done)
+    const { bytesRead } = await file.read(target, done, length, position + done).catch((cause: unknown) => {
+      throw new GraspError('MODEL_INVALID', `${path} cannot be read: ${describeError(cause)}`, { cause })
+    })
+    if (bytesRead === 0) throw new GraspError('MODEL_INVALID', `${path} was cut off while it was read`)
     done += bytesRead
-  }
-}
-
-async function writeAll(file: FileHandle, source: Uint8Array): Promise<void> {
-  let done = 0
-  while (done < source.length) {
-    const { bytesWritten } = await file.write(source, done, Math.min(CHUNK, source.length - done))
-    done += bytesWritten
   }
 }
 

@@ -1,16 +1,33 @@
 /** Hashes of weights: what a policy version, a replay or a slice is recognised by. */
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Tensor } from 'onnxruntime-node'
+import type { ByteHash } from './hash-thread.ts'
 import type { Weights } from './weights.ts'
 
 /** sha256 (hex) over every tensor's name, shape and f32 bytes, in the order of the names. */
 export function weightsHash(weights: Weights): string {
-  const hash = createHash('sha256')
-  for (const name of [...weights.keys()].sort()) {
-    hash.update(`${name}\n`)
-    addTensor(hash, weights.get(name)!)
+  const hasher = new WeightsHasher(createHash('sha256'))
+  for (const name of [...weights.keys()].sort()) hasher.add(name, weights.get(name)!)
+  return hasher.digest()
+}
+
+/** The same of tensors that come one by one. */
+export class WeightsHasher {
+  readonly #hash: ByteHash
+
+  constructor(hash: ByteHash) {
+    this.#hash = hash
   }
-  return hash.digest('hex')
+
+  /** In the order of the names. */
+  add(name: string, tensor: Tensor): void {
+    this.#hash.update(`${name}\n`)
+    addTensor(this.#hash, tensor)
+  }
+
+  digest(): string {
+    return this.#hash.digest('hex')
+  }
 }
 
 /** sha256 (hex) over one tensor's shape and f32 bytes. */
@@ -20,7 +37,7 @@ export function tensorHash(tensor: Tensor): string {
   return hash.digest('hex')
 }
 
-function addTensor(hash: Hash, tensor: Tensor): void {
+function addTensor(hash: ByteHash, tensor: Tensor): void {
   const data = tensor.data as Float32Array
   hash.update(`[${tensor.dims.join(',')}]\n`)
   hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))

@@ -71,7 +71,8 @@ const out = values.out
 await mkdir(out, { recursive: true })
 for (const [name, text] of Object.entries(await makeTokenizer())) await writeFile(join(out, name), text)
 const config = parseModelConfig('the backbone’s configuration', MODEL)
-const tokenizer = await ChatTokenizer.load(out, MODEL, config.vocabularySize)
+const source = { path: out, companions: await readCompanions(out) }
+const tokenizer = ChatTokenizer.load(source, MODEL, config.vocabularySize)
 const corpus = await openCorpus(SEED, PROMPT, SHORT * BATCH)
 const learner = await Learner.create(config, { threads: Number(values.threads), tokensPerPass: 4096 })
 

@@ -4,15 +4,10 @@
  */
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { count, file, fraction, name, outputFolder, positive, section } from './fields.ts'
+import { count, file, fraction, name, outputFolder, section } from './fields.ts'
 import { log } from './log.ts'
-
-const temperature = (initial: number) =>
-  z.number().min(0).max(100).default(initial).describe('Sampling temperature; 0 is greedy.')
-const topK = () => count(0).default(0).describe('Sample among the k most likely tokens only; 0 is off.')
-const topP = () => z.number().gt(0).max(1).default(1).describe('Nucleus sampling; 1 is off.')
-const maxNewTokens = () =>
-  count(1).default(512).describe('Most tokens of a response; longer ones are cut and marked `length`.')
+import { samplingKeys } from './sampling.ts'
+import { training } from './training.ts'
 
 const output = section('What the run leaves behind: checkpoints, the best policy, metrics.jsonl.', {
   path: outputFolder().optional().describe('Folder; by default .grasp/<run>.'),
@@ -24,7 +19,9 @@ const output = section('What the run leaves behind: checkpoints, the best policy
 
 const model = z
   .strictObject({
-    path: file().describe('A Hugging Face directory: config.json, *.safetensors, tokenizer.json.'),
+    path: file().describe(
+      'A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file; `grasp pull` fetches one.',
+    ),
     device: z.literal('cpu').default('cpu').describe('Where the model runs.'),
     threads: count(1)
       .max(1024)
@@ -123,18 +120,12 @@ const judge = z
 
 const validation = section("RTV: the teacher's answer decides whether a question is trained on.", {
   tau: fraction().default(1).describe("Least score of the teacher's answer."),
-  temperature: temperature(1),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(1),
   batch: count(1).default(64).describe('Answers generated together.'),
 })
 
 const rollout = section('How the student samples the responses that it learns from.', {
-  temperature: temperature(1),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(1),
   lag: count(0)
     .max(1000)
     .default(0)
@@ -155,43 +146,9 @@ const scoring = section('How the paired distributions of student and teacher are
     .describe('Largest slice; a response with more is cut into several.'),
 })
 
-const training = section('The optimiser: AdamW over all parameters.', {
-  seed: count(0).default(1).describe('Fixes every sampled token.'),
-  epochs: count(1).default(1).describe('Passes over the kept questions.'),
-  batch: count(1).default(16).describe('Responses of one update.'),
-  microbatch: count(1)
-    .default(16)
-    .describe('Responses whose gradient is accumulated in one call; smaller ones hold less memory.'),
-  learningRate: positive().max(1).default(1e-5).describe('Peak learning rate.'),
-  schedule: z
-    .enum(['constant', 'linear', 'cosine'])
-    .default('constant')
-    .describe('How the learning rate goes on after the warm-up; `linear` and `cosine` end at 0.'),
-  totalUpdates: count(1)
-    .optional()
-    .describe('Updates at whose end `linear` and `cosine` have fallen to 0; needed for these.'),
-  warmup: count(0).default(0).describe('Updates over which the learning rate rises to its peak.'),
-  betas: z
-    .tuple([z.number().min(0).lt(1), z.number().min(0).lt(1)])
-    .default([0.9, 0.999])
-    .describe('Decay of the moment estimates.'),
-  epsilon: positive().default(1e-8).describe('Keeps the denominator from 0.'),
-  weightDecay: z.number().min(0).default(0).describe('Decoupled weight decay; norms and biases are exempt.'),
-  clip: z.number().min(0).default(1).describe('Greatest global L2 norm of a gradient; 0 is off.'),
-  checkpointEvery: count(1).default(25).describe('Updates between checkpoints.'),
-}).superRefine(({ schedule, totalUpdates }, context) => {
-  if (schedule !== 'constant' && totalUpdates === undefined) {
-    const message = `is missing, but training.schedule is ${schedule}`
-    context.addIssue({ code: 'custom', path: ['totalUpdates'], message })
-  }
-})
-
 const evaluation = section('Answers to held-out questions, judged.', {
   every: count(0).default(0).describe('Updates between validations; 0: only at the end.'),
-  temperature: temperature(0),
-  topK: topK(),
-  topP: topP(),
-  maxNewTokens: maxNewTokens(),
+  ...samplingKeys(0),
   batch: count(1).default(64).describe('Answers generated together.'),
 })
 

@@ -23,7 +23,7 @@ const evaluation: Evaluation = {
   ],
   score: null,
   kl: 0.1 + 0.2,
-  sampling: { temperature: 1, topK: 0, topP: 1, maxNewTokens: 64, seed: 7 },
+  sampling: { temperature: 1, topK: 0, topP: 1, minP: 0.1, stop: ['\n\n'], maxNewTokens: 64, seed: 7 },
   judge: 'hash',
 }
 

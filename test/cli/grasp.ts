@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const BIN = fileURLToPath(new URL('../../bin/grasp.js', import.meta.url))
+export const BIN = fileURLToPath(new URL('../../bin/grasp.js', import.meta.url))
 
 export interface Ended {
   readonly code: number | null

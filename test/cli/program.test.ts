@@ -23,6 +23,7 @@ describe('grasp', { concurrency: 2 }, () => {
       'deadletters',
       'describe',
       'export',
+      'pull',
       'doctor',
       'init',
     ]) {

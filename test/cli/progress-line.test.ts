@@ -65,6 +65,28 @@ describe('progressLine', () => {
     assert.match(progressLine(ended, 200, 3000), /^evaluating {2}policy 77\/77 · loss/)
   })
 
+  test('a download shows what is there, its speed and the time left; what was there before is no speed', () => {
+    const download = (bytes: number, files: number): ProgressEvent => ({
+      kind: 'download',
+      bytes,
+      totalBytes: 500e6,
+      files,
+      totalFiles: 3,
+    })
+    const state = after({ kind: 'phase', name: 'fetching a/b' }, download(100e6, 1))
+    assert.equal(progressLine(state, 200, 1000), 'fetching a/b  100/500 MB · 1/3 files')
+    const later = advance(state, download(200e6, 2), 11_000)
+    assert.equal(
+      progressLine(later, 200, 11_000),
+      'fetching a/b  200/500 MB · 2/3 files · 10.0 MB/s · 0:30 left',
+    )
+    const ended = advance(later, download(500e6, 3), 21_000)
+    assert.match(
+      progressLine(ended, 200, 21_000),
+      /^fetching a\/b {2}500\/500 MB · 3\/3 files · 20\.0 MB\/s$/,
+    )
+  })
+
   test('never wider than asked; what matters least goes first', () => {
     const state = after(
       { kind: 'phase', name: 'training' },

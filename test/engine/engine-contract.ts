@@ -16,7 +16,15 @@ import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
 
 type Open = (options: EngineOptions) => Promise<Engine>
 
-const SAMPLING: SamplingOptions = { temperature: 1, topK: 0, topP: 1, maxNewTokens: 12, seed: 5 }
+const SAMPLING: SamplingOptions = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  stop: [],
+  maxNewTokens: 12,
+  seed: 5,
+}
 const UPDATE: UpdateOptions = {
   responses: 3,
   learningRate: 1e-2,
@@ -101,6 +109,49 @@ export function engineContract(name: string, open: Open): void {
         await engine.generate('teacher', prompts, greedy),
         await engine.generate(0, prompts, greedy),
       )
+    })
+
+    it('samples several responses of one prompt: unlike each other, the same alone and among others', async () => {
+      const prompts = items.map(({ studentPrompt }, i) => ({ key: `item ${i}`, ids: studentPrompt }))
+      const one = await engine.generate(0, prompts, SAMPLING)
+      // More than fit at once.
+      const [first, second] = [
+        { ...prompts[0]!, samples: 11 },
+        { ...prompts[1]!, samples: 2 },
+      ]
+      const several = await engine.generate(0, [first, prompts[2]!, second], SAMPLING)
+      assert.equal(several.length, 14)
+      assert.deepEqual([several[0], several[11], several[12]], [one[0], one[2], one[1]])
+      assert.equal(new Set(several.slice(0, 11).map(({ ids }) => ids.join())).size, 11)
+      assert.deepEqual(await engine.generate(0, [second], SAMPLING), several.slice(12))
+      await assert.rejects(engine.generate(0, [{ ...first, samples: 0 }], SAMPLING), {
+        code: 'CONFIG_INVALID',
+        message: /samples of item 0 is 0, expected a whole number from 1/,
+      })
+    })
+
+    it('ends a response with the token that completes a stop string, and keeps its ids', async () => {
+      const prompts = items.map(({ studentPrompt }, i) => ({ key: `item ${i}`, ids: studentPrompt }))
+      const free = await engine.generate(0, prompts, { ...SAMPLING, maxNewTokens: 60 })
+      // Of several characters that are whole: this model also writes bytes that are none.
+      const texts = (await engine.decode(free[0]!.ids)).match(/[^\uFFFD]{2,4}/g)!
+      const stop = [texts.at(-2)!]
+      const stopped = await engine.generate(0, prompts, { ...SAMPLING, maxNewTokens: 60, stop })
+      for (const [i, { ids, logp, finish }] of stopped.entries()) {
+        const whole = free[i]!
+        assert.deepEqual(ids, whole.ids.subarray(0, ids.length))
+        assert.deepEqual(logp, whole.logp.subarray(0, ids.length))
+        const found = (await engine.decode(ids)).includes(stop[0]!)
+        assert.equal(found, (await engine.decode(whole.ids)).includes(stop[0]!))
+        assert.equal((await engine.decode(ids.subarray(0, -1))).includes(stop[0]!), false)
+        if (found) assert.equal(finish, 'stop')
+        else assert.deepEqual(stopped[i], whole)
+      }
+      assert.ok(stopped[0]!.ids.length < free[0]!.ids.length && stopped[0]!.ids.length > 5)
+      await assert.rejects(engine.generate(0, prompts, { ...SAMPLING, stop: [''] }), {
+        code: 'CONFIG_INVALID',
+        message: /stop\[0\] is ""/,
+      })
     })
 
     it('scores responses with the log-probabilities that sampling saw', async () => {

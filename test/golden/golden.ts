@@ -1,10 +1,26 @@
-/** Reads the values that llama.py wrote. */
+/** Reads the values that models.py wrote. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../../engine/architectures/config.ts'
-import { parseModelConfig } from '../../engine/weights/model-config.ts'
+import { parseModelConfig, type RawConfig } from '../../engine/weights/model-config.ts'
 import { readSafetensors } from '../../engine/weights/safetensors.ts'
+import { goldenWeights } from './weights.ts'
+
+export const GOLDEN = [
+  'llama-tied',
+  'llama-untied',
+  'llama3',
+  'llama-linear',
+  'qwen2',
+  'qwen3',
+  'gemma2',
+] as const
+
+/** Those with AdamW steps. */
+export const STEPPED: readonly GoldenName[] = ['llama-tied', 'llama-untied', 'gemma2']
+
+export type GoldenName = (typeof GOLDEN)[number]
 
 export interface GoldenItem {
   readonly prompt: Int32Array
@@ -14,6 +30,8 @@ export interface GoldenItem {
 
 export interface Golden {
   readonly config: ModelConfig
+  /** config.json as transformers writes it. */
+  readonly raw: RawConfig
   readonly items: readonly GoldenItem[]
   readonly options: {
     readonly learningRate: number
@@ -25,16 +43,18 @@ export interface Golden {
   readonly steps: number
   readonly losses: Readonly<Record<'forward-kl' | 'cross-entropy', readonly number[]>>
   readonly gradientNorms: readonly number[]
-  /** Tensors whose names begin with `prefix.`, by the rest of their names. */
+  /** The weights `student` or `teacher`, or the stored tensors whose names begin with `prefix.`. */
   tensors(prefix: string): Map<string, Tensor>
 }
 
-export async function readGolden(name: 'llama-tied' | 'llama-untied'): Promise<Golden> {
+export async function readGolden(name: GoldenName): Promise<Golden> {
   const path = (extension: string) => fileURLToPath(new URL(`${name}.${extension}`, import.meta.url))
   const json = JSON.parse(await readFile(path('json'), 'utf8'))
-  const tensors = await readSafetensors(path('safetensors'))
+  const config = parseModelConfig(path('json'), json.config)
+  const stored = await readSafetensors(path('safetensors'))
   return {
-    config: parseModelConfig(path('json'), json.config),
+    config,
+    raw: json.config,
     items: json.items.map((item: Record<string, number[]>) => ({
       prompt: Int32Array.from(item.prompt!),
       teacherPrompt: Int32Array.from(item.teacherPrompt!),
@@ -44,11 +64,13 @@ export async function readGolden(name: 'llama-tied' | 'llama-untied'): Promise<G
     steps: json.steps,
     losses: { 'forward-kl': json['forward-kl'], 'cross-entropy': json['cross-entropy'] },
     gradientNorms: json.gradientNorms,
-    tensors: prefix =>
-      new Map(
-        [...tensors]
+    tensors(prefix) {
+      if (prefix === 'student' || prefix === 'teacher') return new Map(goldenWeights(config, prefix))
+      return new Map(
+        [...stored]
           .filter(([key]) => key.startsWith(`${prefix}.`))
           .map(([key, tensor]) => [key.slice(prefix.length + 1), tensor]),
-      ),
+      )
+    },
   }
 }

@@ -16,7 +16,7 @@ function validation(id: string, score: number | null, tau = 1): Validation {
     score,
     accepted: score !== null && score >= tau,
     tau,
-    sampling: { temperature: 1, topK: 0, topP: 1, maxNewTokens: 8, seed: 1 },
+    sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 8, seed: 1 },
     judge: 'j',
     prompt: 'p',
     teacher: 't',

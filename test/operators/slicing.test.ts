@@ -13,7 +13,7 @@ const rollout: Rollout = {
   teacherPrompt: [1, 9, 2],
   response: [5, 6, 7, 8, 0],
   finish: 'stop',
-  sampling: { temperature: 1, topK: 0, topP: 1, maxNewTokens: 8, seed: 1 },
+  sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 8, seed: 1 },
   prompt: 'p',
   tokenizer: 't',
 }

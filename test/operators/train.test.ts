@@ -60,7 +60,7 @@ async function batchOf(engine: Engine, size: number): Promise<Slice[]> {
         teacherPrompt: [...item.teacherPrompt],
         response: [...item.response],
         finish: 'stop',
-        sampling: { temperature: 1, topK: 0, topP: 1, maxNewTokens: 16, seed: 1 },
+        sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 16, seed: 1 },
         prompt: 'p',
         tokenizer: info.tokenizerHash,
       },

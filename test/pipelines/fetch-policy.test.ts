@@ -1,25 +1,35 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openLocalEngine } from '../../engine/local-engine.ts'
+import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
+import { weightsHash } from '../../engine/weights/weights-hash.ts'
 import { fetchPolicy } from '../../pipelines/fetch-policy.ts'
 import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
 
 let model: TinyModel
+let sharded: TinyModel
 let cache: string
 let server: Server
 let url: string
 before(async () => {
   model = await makeTinyModel({ seed: 2 })
+  sharded = await makeTinyModel({ seed: 2, shards: 3 })
   cache = await mkdtemp(join(tmpdir(), 'grasp-fetched-'))
   server = createServer(async (request, response) => {
-    if (!request.url!.startsWith('/policy/')) return response.writeHead(404).end()
-    response.end(await readFile(join(model.path, basename(request.url!))))
+    const served = request.url!.startsWith('/policy/')
+      ? model
+      : request.url!.startsWith('/shards/')
+        ? sharded
+        : null
+    const content = served && (await readFile(join(served.path, basename(request.url!))).catch(() => null))
+    if (content) response.end(content)
+    else response.writeHead(404).end()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,6 +38,7 @@ before(async () => {
 after(async () => {
   server.close()
   await model.remove()
+  await sharded.remove()
   await rm(cache, { recursive: true, force: true })
 })
 
@@ -62,6 +73,18 @@ test('a URL is fetched, and the engine takes it only with the right hash', async
     await published.close()
     await base.remove()
   }
+})
+
+test('weights that are spread over several files come with their index', async () => {
+  const folder = await fetchPolicy(`${url}/shards`, cache, 5)
+  const hash = async (path: string) => weightsHash((await loadModelDirectory(path)).weights)
+  assert.equal(await hash(folder), await hash(model.path))
+  const index = join(sharded.path, 'model.safetensors.index.json')
+  await writeFile(index, JSON.stringify({ weight_map: { w: '../outside.safetensors' } }))
+  await assert.rejects(fetchPolicy(`${url}/shards`, cache, 6), {
+    code: 'CHECKPOINT_INVALID',
+    message: /policy 6 cannot be fetched/,
+  })
 })
 
 test('a URL that does not serve the policy is an error that names it', async () => {

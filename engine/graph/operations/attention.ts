@@ -5,17 +5,23 @@ import { composite } from './composite.ts'
 import { matmul } from './matmul.ts'
 import { multiply } from './multiply.ts'
 import { reshape } from './reshape.ts'
+import { scale } from './scale.ts'
 import { concat, type Range, slice } from './slice.ts'
 import { softmax } from './softmax.ts'
 import { subtract } from './subtract.ts'
 import { sumTo } from './sum-to.ts'
+import { tanh, tanhSlope } from './tanh.ts'
 import { transpose } from './transpose.ts'
 
-export interface AttentionHeads {
+export interface AttentionOptions {
   /** H query heads; each group of H / K of them shares one of the K key and value heads. */
   readonly heads: number
   readonly keyValueHeads: number
   readonly headDim: number
+  /** Factor of the scores. */
+  readonly scale: number
+  /** Scores s become cap · tanh(s / cap). */
+  readonly softCap?: number
 }
 
 /**
@@ -30,7 +36,7 @@ export interface AttentionBlock {
 }
 
 /**
- * softmax(q · kᵀ / √headDim + mask) · v for each head.
+ * softmax(scale · q · kᵀ + mask) · v for each head, the scores soft-capped before the mask where a cap is given.
  *
  * @param q [B, T, H · headDim], heads one after the other
  * @param k [B, T, K · headDim]
@@ -43,8 +49,9 @@ export function attention(
   k: Value,
   v: Value,
   blocks: readonly AttentionBlock[],
-  { heads, keyValueHeads, headDim }: AttentionHeads,
+  options: AttentionOptions,
 ): Value {
+  const { heads, keyValueHeads, headDim } = options
   expectShape(q.shape[2] === heads * headDim && k.shape[2] === keyValueHeads * headDim, 'attention', q, k)
   expectShape(v.shape[2] === keyValueHeads * headDim, 'attention', v)
   const [batch, length] = [q.shape[0]!, q.shape[1]!]
@@ -61,8 +68,7 @@ export function attention(
       part(keys, block.keys),
       part(values, block.keys),
       block.mask,
-      heads,
-      headDim ** -0.5,
+      options,
     )
     return reshape(context, [batch, heads, rows, headDim])
   })
@@ -72,19 +78,28 @@ export function attention(
 }
 
 /** With q [B, K, G·T, headDim], k and v [B, K, T, headDim]. */
-function grouped(q: Value, k: Value, v: Value, mask: Value, heads: number, scale: number): Value {
+function grouped(
+  q: Value,
+  k: Value,
+  v: Value,
+  mask: Value,
+  { heads, scale: factor, softCap = 0 }: AttentionOptions,
+): Value {
   const [batch, keyValueHeads, stacked] = q.shape
-  const scores = matmul(q, k, { transposeB: true, scale })
+  const products = (scale: number) => matmul(q, k, { transposeB: true, scale })
+  const capped = softCap > 0 ? tanh(products(factor / softCap)) : undefined
+  const scores = capped ? scale(capped, softCap) : products(factor)
   const masked = add(reshape(scores, [batch!, heads, ...mask.shape]), mask)
   const weights = reshape(softmax(masked), [batch!, keyValueHeads!, stacked!, mask.shape[1]!])
   const context = matmul(weights, v)
   // The softmax's Σ_j dP_j P_j equals Σ dC · C (Dao et al., arXiv:2205.14135, eq. 4): a sum over headDim, not T.
   return composite('attention', [q, k, v, mask], context, adjoint => {
     const mean = sumTo(multiply(adjoint, context), [batch!, keyValueHeads!, stacked!, 1])
-    const scoreAdjoint = multiply(weights, subtract(matmul(adjoint, v, { transposeB: true }), mean))
+    const slope = multiply(weights, subtract(matmul(adjoint, v, { transposeB: true }), mean))
+    const scoreAdjoint = capped ? multiply(slope, tanhSlope(capped)) : slope
     return [
-      matmul(scoreAdjoint, k, { scale }),
-      matmul(scoreAdjoint, q, { transposeA: true, scale }),
+      matmul(scoreAdjoint, k, { scale: factor }),
+      matmul(scoreAdjoint, q, { transposeA: true, scale: factor }),
       matmul(weights, adjoint, { transposeA: true }),
       null,
     ]

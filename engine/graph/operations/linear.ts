@@ -25,7 +25,7 @@ const ofInput: Operation = {
 }
 
 /** dY · W: [.., O] to [.., I]. */
-function inputGradient(adjoint: Value, weight: Value): Value {
+export function inputGradient(adjoint: Value, weight: Value): Value {
   return {
     operation: ofInput,
     inputs: [adjoint, weight],
@@ -56,6 +56,6 @@ const ofWeight: Operation = {
 }
 
 /** dYᵀ · x over all rows: [O, I]. */
-function weightGradient(adjoint: Value, x: Value): Value {
+export function weightGradient(adjoint: Value, x: Value): Value {
   return { operation: ofWeight, inputs: [adjoint, x], shape: [adjoint.shape.at(-1)!, x.shape.at(-1)!] }
 }

@@ -11,7 +11,15 @@ import type { Weights } from '../../../engine/weights/weights.ts'
 import { readGolden } from '../../golden/golden.ts'
 import { makeTinyModel, type TinyModelOptions } from '../../helpers/tiny-model.ts'
 
-const SAMPLING: SamplingOptions = { temperature: 1, topK: 0, topP: 1, maxNewTokens: 20, seed: 1 }
+const SAMPLING: SamplingOptions = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  stop: [],
+  maxNewTokens: 20,
+  seed: 1,
+}
 const NEVER: readonly number[] = []
 
 const closing: (() => Promise<void>)[] = []
@@ -112,27 +120,33 @@ for (const name of ['llama-tied', 'llama-untied'] as const) {
   })
 }
 
-test('a response does not depend on its neighbours, to the bit', async () => {
-  // 600 > 512: the inner dimension takes more than one block of the matrix product, however many columns.
-  const { config, weights } = await load({ intermediateSize: 600, heads: 6, keyValueHeads: 2 })
-  const decoder = await decoderOf(config, { sequencesPerPass: 64 })
-  const numbers = [0, 1, 2, 5]
-  const alone: Generation[] = []
-  for (const number of numbers) alone.push(...(await decoder.generate(weights, [request(number)], SAMPLING)))
-  for (const neighbours of [3, 17, 33, 64]) {
-    for (const longest of [40, 200]) {
-      const requests = range(neighbours).map(number =>
-        numbers.includes(number) ? request(number) : request(number, 1 + ((number * 53) % longest)),
-      )
-      const together = await decoder.generate(weights, requests, SAMPLING)
-      numbers.forEach((number, i) => {
-        if (number < neighbours) assert.deepEqual(together[number], alone[i], `${number} among ${neighbours}`)
-      })
+for (const [most, other] of [
+  [16, 1],
+  [64, 17],
+] as const) {
+  test(`a response does not depend on its neighbours, to the bit: up to ${most} sequences`, async () => {
+    // 600 > 512: the inner dimension takes more than one block of the matrix product, however many columns.
+    const { config, weights } = await load({ intermediateSize: 600, heads: 6, keyValueHeads: 2 })
+    const decoder = await decoderOf(config, { sequencesPerPass: most })
+    const numbers = [0, 1, 2, 5]
+    const alone: Generation[] = []
+    for (const number of numbers)
+      alone.push(...(await decoder.generate(weights, [request(number)], SAMPLING)))
+    for (const neighbours of [3, 17, 33, 64]) {
+      for (const longest of [40, 200]) {
+        const requests = range(neighbours).map(number =>
+          numbers.includes(number) ? request(number) : request(number, 1 + ((number * 53) % longest)),
+        )
+        const together = await decoder.generate(weights, requests, SAMPLING)
+        numbers.forEach((number, i) => {
+          if (number < neighbours) assert.deepEqual(together[number], alone[i], `${number} of ${neighbours}`)
+        })
+      }
     }
-  }
-  const narrow = await decoderOf(config, { sequencesPerPass: 1 })
-  assert.deepEqual(await narrow.generate(weights, [request(5), request(0)], SAMPLING), [alone[3], alone[0]])
-})
+    const fewer = await decoderOf(config, { sequencesPerPass: other })
+    assert.deepEqual(await fewer.generate(weights, [request(5), request(0)], SAMPLING), [alone[3], alone[0]])
+  })
+}
 
 test('nor on the number of threads', async () => {
   const options = {
@@ -208,4 +222,26 @@ test('a response may fill the context to its last token, and no further', async 
   })
   await assert.rejects(decoder.generate(weights, [request(0, 0)], SAMPLING), { code: 'PROMPT_INVALID' })
   assert.deepEqual(await decoder.generate(weights, [], SAMPLING), [])
+})
+
+test('prompts that begin alike give the bits that each gives alone', async () => {
+  const { config, weights } = await load({ intermediateSize: 600, contextLength: 512 })
+  const END = 249
+  const decoder = await decoderOf(config, { stopTokens: [END] })
+  /** A first message of 50 tokens, then 200 in common, then the prompt's own. */
+  const prompts = range(6).map(number => {
+    const own = request(number, 1 + number * 23)
+    const common = range(250).map(i => (i === 49 ? END : (i * 13) % END))
+    const prompt = Int32Array.from([...common.slice(0, number === 3 ? 60 : 250), ...own.prompt])
+    return { ...own, prompt }
+  })
+  const alone: Generation[] = []
+  for (const each of prompts) alone.push(...(await decoder.generate(weights, [each], SAMPLING)))
+  assert.deepEqual(await decoder.generate(weights, prompts, SAMPLING), alone)
+  assert.deepEqual(await decoder.generate(weights, prompts.toReversed(), SAMPLING), alone.toReversed())
+  // The same prompt again, with another stream.
+  const other = randomStream({ seed: 2, key: 'other', policy: 0 })
+  const again = await decoder.generate(weights, [prompts[2]!, { ...prompts[2]!, random: other }], SAMPLING)
+  assert.deepEqual(again[0], alone[2])
+  assert.notDeepEqual(again[1]!.ids, alone[2]!.ids)
 })

@@ -365,7 +365,9 @@ describe('Learner', () => {
         prompt: Int32Array.from(prompt),
         response: Int32Array.from(response),
       })
-      await assert.rejects(learner.accumulate(student, head, [item([40], [1])]), { code: 'RECORD_INVALID' })
+      await assert.rejects(learner.accumulate(student, head, [item([config.vocabularySize], [1])]), {
+        code: 'RECORD_INVALID',
+      })
       await assert.rejects(learner.accumulate(student, head, [item([1], [-1])]), { code: 'RECORD_INVALID' })
       await assert.rejects(learner.accumulate(student, head, [item([], [1])]), { code: 'RECORD_INVALID' })
       const long = item(
@@ -388,7 +390,9 @@ describe('Learner', () => {
       const asked = learner.hiddenStates(student, [{ ids: prompts[0]!, from, count }])
       await assert.rejects(asked, { code: 'RECORD_INVALID' })
     }
-    const foreign = learner.hiddenStates(student, [{ ids: Int32Array.of(1, 40), from: 0, count: 1 }])
+    const foreign = learner.hiddenStates(student, [
+      { ids: Int32Array.of(1, config.vocabularySize), from: 0, count: 1 },
+    ])
     await assert.rejects(foreign, { code: 'RECORD_INVALID' })
   })
 

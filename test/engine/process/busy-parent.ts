@@ -18,6 +18,8 @@ const generate = () =>
     temperature: 1,
     topK: 0,
     topP: 1,
+    minP: 0,
+    stop: [],
     maxNewTokens: 250,
     seed: 1,
   })

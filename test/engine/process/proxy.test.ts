@@ -47,6 +47,8 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
       temperature: 1,
       topK: 0,
       topP: 1,
+      minP: 0,
+      stop: [],
       maxNewTokens: 250,
       seed: 1,
     })

@@ -12,7 +12,7 @@ test('a draw depends on the name and the index alone, not on the order of draws'
   assert.equal(new Set(drawn).size, 4)
 })
 
-test('seed, key and policy version each make another stream', () => {
+test('seed, key, policy version and sample each make another stream', () => {
   const first = (name: Parameters<typeof randomStream>[0]) => randomStream(name)(0)
   const draws = [
     first(NAME),
@@ -20,11 +20,14 @@ test('seed, key and policy version each make another stream', () => {
     first({ ...NAME, key: 'instance2' }),
     first({ ...NAME, policy: 4 }),
     first({ ...NAME, policy: 'teacher' }),
+    first({ ...NAME, sample: 1 }),
+    first({ ...NAME, sample: 2 }),
     // Names whose parts run together are still two names.
     first({ seed: 11, key: '1', policy: 1 }),
     first({ seed: 1, key: '11', policy: 1 }),
   ]
   assert.equal(new Set(draws).size, draws.length)
+  assert.equal(first({ ...NAME, sample: 0 }), first(NAME))
 })
 
 test('the draws are uniform: chi-square over 100 cells, and between neighbours', () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { randomStream } from '../../../engine/sampling/random-stream.ts'
 import { Sampler, type SamplerOptions } from '../../../engine/sampling/sampler.ts'
 
-const PLAIN: SamplerOptions = { temperature: 1, topK: 0, topP: 1 }
+const PLAIN: SamplerOptions = { temperature: 1, topK: 0, topP: 1, minP: 0 }
 /** Logits of these probabilities, shifted by a constant that must not matter. */
 const logitsOf = (probabilities: number[]) => Float32Array.from(probabilities, p => Math.log(p) + 3)
 const PROBABILITIES = [0.05, 0.4, 0.1, 0.25, 0.2]
@@ -36,8 +37,8 @@ test('greedy takes the greatest logit, the lowest id among equals, whatever the 
 test('the log-probability is that of temperature 1 over the whole vocabulary', () => {
   for (const options of [
     PLAIN,
-    { temperature: 0, topK: 0, topP: 1 },
-    { temperature: 0.3, topK: 2, topP: 0.5 },
+    { temperature: 0, topK: 0, topP: 1, minP: 0 },
+    { temperature: 0.3, topK: 2, topP: 0.5, minP: 0 },
   ]) {
     const { token, logp } = sampler.draw(LOGITS, options, 0.3)
     assert.ok(Math.abs(logp - Math.log(PROBABILITIES[token]!)) < 1e-6)
@@ -75,7 +76,9 @@ test('top-k keeps the k likeliest, the lowest ids among equals, and their shares
 test('top-p keeps the likeliest tokens that reach p together, at least one', () => {
   const kept = (topP: number, topK = 0) =>
     [
-      ...new Set(Array.from({ length: 500 }, (_, i) => tokenAt(i / 500, { temperature: 1, topK, topP }))),
+      ...new Set(
+        Array.from({ length: 500 }, (_, i) => tokenAt(i / 500, { temperature: 1, topK, topP, minP: 0 })),
+      ),
     ].sort()
   assert.deepEqual(kept(0.01), [1])
   assert.deepEqual(kept(0.39), [1])
@@ -86,13 +89,50 @@ test('top-p keeps the likeliest tokens that reach p together, at least one', () 
   assert.deepEqual(kept(0.75, 3), [1, 3])
 })
 
+test('min-p keeps what is at least so likely as that part of the likeliest', () => {
+  const kept = (minP: number, temperature = 1) =>
+    [
+      ...new Set(Array.from({ length: 500 }, (_, i) => tokenAt(i / 500, { ...PLAIN, temperature, minP }))),
+    ].sort()
+  assert.deepEqual(kept(0.12), [0, 1, 2, 3, 4])
+  assert.deepEqual(kept(0.13), [1, 2, 3, 4])
+  assert.deepEqual(kept(0.51), [1, 3])
+  assert.deepEqual(kept(1), [1])
+  // At temperature 2 the least has √(0.05 / 0.4) = 0.35 of the greatest.
+  assert.deepEqual(kept(0.35, 2), [0, 1, 2, 3, 4])
+  assert.deepEqual(kept(0.36, 2), [1, 2, 3, 4])
+})
+
+test("temperature, top-k, top-p and min-p leave the probabilities that transformers' warpers leave", async () => {
+  const file = new URL('../../golden/warpers.json', import.meta.url)
+  const cases: (SamplerOptions & { logits: number[]; probabilities: number[] })[] = JSON.parse(
+    await readFile(file, 'utf8'),
+  )
+  assert.equal(cases.length, 22)
+  for (const { logits, probabilities, ...options } of cases) {
+    const drawn = new Sampler(logits.length)
+    const counts = new Array<number>(logits.length).fill(0)
+    const grid = 4000
+    for (let i = 0; i < grid; i++) {
+      counts[drawn.draw(Float32Array.from(logits), options, (i + 0.5) / grid).token]!++
+    }
+    const what = JSON.stringify(options)
+    for (const [id, count] of counts.entries()) {
+      // A share of the uniform numbers, up to the grid.
+      assert.ok(Math.abs(count / grid - probabilities[id]!) <= 1 / grid, `${what}: ${count} of token ${id}`)
+      if (probabilities[id] === 0) assert.equal(count, 0, what)
+    }
+  }
+})
+
 test('top-k and top-p find tokens far below the greatest', () => {
   const steep = new Sampler(40)
   const logits = Float32Array.from({ length: 40 }, (_, id) => -3 * id)
-  const last = (topK: number) => steep.draw(logits, { temperature: 50, topK, topP: 1 }, 1 - 2 ** -53).token
+  const last = (topK: number) =>
+    steep.draw(logits, { temperature: 50, topK, topP: 1, minP: 0 }, 1 - 2 ** -53).token
   assert.equal(last(30), 29)
   const cold = (topK: number) =>
-    steep.draw(logits, { temperature: 1, topK, topP: 1 - 1e-15 }, 1 - 2 ** -53).token
+    steep.draw(logits, { temperature: 1, topK, topP: 1 - 1e-15, minP: 0 }, 1 - 2 ** -53).token
   assert.ok(cold(0) > 8)
 })
 
@@ -117,6 +157,10 @@ test('logits that are no numbers are refused', () => {
   assert.throws(
     () => sampler.draw(Float32Array.of(0, Number.NaN, 0, 0, 0), PLAIN, 0.5),
     /token 1 is not a number/,
+  )
+  assert.throws(
+    () => sampler.draw(Float32Array.of(Number.NaN, 0, 0, 0, 1), { ...PLAIN, temperature: 0 }, 0.5),
+    /token 0 is not a number/,
   )
   assert.throws(() => sampler.draw(new Float32Array(5).fill(-Infinity), PLAIN, 0.5), /diverged/)
   assert.throws(() => sampler.draw(Float32Array.of(0, Infinity, 0, 0, 0), PLAIN, 0.5), /diverged/)

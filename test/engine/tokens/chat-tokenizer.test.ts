@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Message } from '../../../engine/port.ts'
 import { ChatTokenizer } from '../../../engine/tokens/chat-tokenizer.ts'
+import { readCompanions } from '../../../engine/weights/companions.ts'
 import { CHATML_WITHOUT_SYSTEM, makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
 
 const [END_OF_TEXT, START, STOP] = [0, 1, 2]
@@ -17,8 +18,8 @@ before(async () => {
 })
 after(() => model.remove())
 
-const load = (path: string, config: Record<string, unknown> = {}, vocabulary = VOCABULARY) =>
-  ChatTokenizer.load(path, config, vocabulary)
+const load = async (path: string, config: Record<string, unknown> = {}, vocabulary = VOCABULARY) =>
+  ChatTokenizer.load({ path, companions: await readCompanions(path) }, config, vocabulary)
 const user = (content: string): Message => ({ role: 'user', content })
 const controls = (ids: Int32Array) => Array.from(ids).filter(id => id <= STOP)
 
@@ -137,6 +138,76 @@ test('tokens that the template writes are controls even where tokenizer.json doe
   })
 })
 
+test('white space that is a token of its own is text, also where the template writes it', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  const newline = { ...json.added_tokens[0], id: VOCABULARY, content: '\n', special: false }
+  json.added_tokens.push(newline)
+  const template = CHATML_WITHOUT_SYSTEM
+  await withFiles(
+    { 'tokenizer.json': json },
+    async path => {
+      const tokens = await load(path, {}, VOCABULARY + 1)
+      const ids = [...tokens.encodeChat([user('\n a\nb \n')])]
+      // After the role, within the text, and behind the two ends of turn and the assistant's role: trimmed is what was around.
+      assert.equal(ids.filter(id => id === VOCABULARY).length, 4)
+      assert.equal(tokens.decode(Int32Array.from(ids)), 'user\na\nb\nassistant\n')
+    },
+    { template },
+  )
+})
+
+test('a tokenizer.json that asks for truncation does not cut a prompt', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  json.truncation = { direction: 'Right', max_length: 3, strategy: 'LongestFirst', stride: 0 }
+  json.padding = { strategy: { Fixed: 500 }, direction: 'Right', pad_id: 0, pad_type_id: 0, pad_token: 'x' }
+  const settings = { eos_token: '<|im_end|>', model_max_length: 4 }
+  await withFiles({ 'tokenizer.json': json, 'tokenizer_config.json': settings }, async path => {
+    const messages = [user('the man of the hen '.repeat(20))]
+    assert.deepEqual((await load(path)).encodeChat(messages), tokenizer.encodeChat(messages))
+  })
+})
+
+test('what the template and the post-processor both write stands once', async () => {
+  const json = JSON.parse(await readFile(join(model.path, 'tokenizer.json'), 'utf8'))
+  const begin = { id: '<|endoftext|>', ids: [END_OF_TEXT], tokens: ['<|endoftext|>'] }
+  json.post_processor = {
+    type: 'TemplateProcessing',
+    single: [{ SpecialToken: { id: begin.id, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+    pair: [],
+    special_tokens: { [begin.id]: begin },
+  }
+  const files = {
+    'tokenizer.json': json,
+    'tokenizer_config.json': { eos_token: '<|im_end|>', add_bos_token: true },
+    'special_tokens_map.json': { bos_token: { content: '<|endoftext|>' } },
+  }
+  const template = `{{ bos_token }}${CHATML_WITHOUT_SYSTEM}`
+  await withFiles(
+    files,
+    async path => {
+      const ids = (await load(path)).encodeChat([user('hi')])
+      assert.deepEqual(controls(ids), [END_OF_TEXT, START, STOP, START])
+    },
+    { template },
+  )
+})
+
+test('tools and documents are there and none, as transformers has them', async () => {
+  const template =
+    "{% if tools is none and documents is none and tools is defined %}{{ messages[0]['content'] }}{% endif %}<|im_end|>"
+  await withFiles({ 'chat_template.jinja': template }, async path => {
+    const tokens = await load(path)
+    assert.equal(tokens.decode(tokens.encodeChat([user('hi')])), 'hi')
+  })
+})
+
+test('a template keeps the white space that it begins with', async () => {
+  await withFiles({ 'chat_template.jinja': "\n\n{{ messages[0]['content'] }}<|im_end|>" }, async path => {
+    const tokens = await load(path)
+    assert.equal(tokens.decode(tokens.encodeChat([user('hi')])), '\n\nhi')
+  })
+})
+
 test('a template without a system role gets the system text in the user turn', async () => {
   const messages: Message[] = [{ role: 'system', content: 'Be brief.' }, user(' hi ')]
   const expected = 'user\nBe brief.\n\n hi\nassistant\n'
@@ -190,7 +261,8 @@ test('a template that asks for the date gets the same one every day', async () =
 test('every token that any of the files calls the end of a sequence stops a response', async () => {
   const stops = async (files: Record<string, unknown>, config: Record<string, unknown> = {}) => {
     let found: readonly number[] = []
-    await withFiles(files, async path => {
+    // A template that names no token of its own.
+    await withFiles({ 'chat_template.jinja': "{{ messages[0]['content'] }}", ...files }, async path => {
       found = (await load(path, config)).stopTokens
     })
     return found
@@ -219,6 +291,27 @@ test('every token that any of the files calls the end of a sequence stops a resp
     code: 'MODEL_INVALID',
     message: /names no token that ends a response/,
   })
+})
+
+test('the token that the template writes behind an answer stops a response', async () => {
+  const none = { 'generation_config.json': null, 'tokenizer_config.json': null }
+  const body = "{{ m['role'] }}: {{ m['content'] }}"
+  const cases: [string, number[] | RegExp][] = [
+    [`{% for m in messages %}${body}\n <|im_end|>{% endfor %}`, [STOP]],
+    // Both stop: what the model may write first, and what follows it.
+    [`{% for m in messages %}${body}<|endoftext|><|im_end|>{% endfor %}`, [END_OF_TEXT]],
+    // Behind the answer comes text.
+    [`{% for m in messages %}${body} end <|im_end|>{% endfor %}`, /names no token that ends a response/],
+    // The next turn's opening, which is not written behind the last turn.
+    [`{% for m in messages %}<|im_start|>${body}{% endfor %}`, /names no token that ends a response/],
+    ["{% if messages | length > 1 %}{{ raise_exception('no') }}{% endif %}<|im_end|>", /names no token/],
+  ]
+  for (const [template, expected] of cases) {
+    await withFiles({ ...none, 'chat_template.jinja': template }, async path => {
+      if (expected instanceof RegExp) await assert.rejects(load(path), { message: expected })
+      else assert.deepEqual((await load(path)).stopTokens, expected)
+    })
+  }
 })
 
 test('ids that stand for no token decode to nothing', () => {

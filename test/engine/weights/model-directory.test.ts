@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { Tensor } from 'onnxruntime-node'
 import { loadModelDirectory } from '../../../engine/weights/model-directory.ts'
 import { readSafetensors, writeSafetensors } from '../../../engine/weights/safetensors.ts'
 import { weightsHash } from '../../../engine/weights/weights-hash.ts'
 import { makeTinyModel, type TinyModelOptions } from '../../helpers/tiny-model.ts'
+
+const run = promisify(execFile)
+const CHILD = fileURLToPath(new URL('./loading-child.ts', import.meta.url))
+const noLinks = process.platform === 'win32' && 'links need a privilege on Windows'
 
 async function withModel(options: TinyModelOptions, use: (path: string) => Promise<void>): Promise<void> {
   const model = await makeTinyModel(options)
@@ -108,18 +116,109 @@ test('missing, misshapen and left-over tensors are named', async () => {
   })
 })
 
-test('files that are missing or do not fit each other are named', async () => {
+/** A model in two shards: their names, and ways to change index and tensors. */
+async function withShards(
+  use: (model: {
+    readonly path: string
+    readonly map: Readonly<Record<string, string>>
+    index(map: unknown): Promise<void>
+    shard(name: string, change: (weights: Map<string, Tensor>) => void): Promise<void>
+    refused(message: RegExp): Promise<void>
+  }) => Promise<void>,
+): Promise<void> {
   await withModel({ shards: 2 }, async path => {
-    const index = join(path, 'model.safetensors.index.json')
-    const { weight_map: map } = JSON.parse(await readFile(index, 'utf8'))
-    const write = (weight_map: unknown) => writeFile(index, JSON.stringify({ weight_map }))
-    await write({ ...map, [NORM]: 'model-00003-of-00002.safetensors' })
-    await assert.rejects(loadModelDirectory(path), { message: /model-0000\d-of-0000\d.safetensors/ })
-    await write({ ...map, [NORM]: '../outside.safetensors' })
-    await assert.rejects(loadModelDirectory(path), { message: /outside its folder/ })
-    await writeFile(index, '{"weight_map": []}')
-    await assert.rejects(loadModelDirectory(path), { code: 'MODEL_INVALID', message: /no index of shards/ })
+    const file = join(path, 'model.safetensors.index.json')
+    const { weight_map: map } = JSON.parse(await readFile(file, 'utf8'))
+    await use({
+      path,
+      map,
+      index: weight_map => writeFile(file, JSON.stringify({ weight_map })),
+      async shard(name, change) {
+        const weights = await readSafetensors(join(path, name))
+        change(weights)
+        await writeSafetensors(join(path, name), weights, { dtype: 'f32' })
+      },
+      refused: message => assert.rejects(loadModelDirectory(path), { code: 'MODEL_INVALID', message }),
+    })
   })
+}
+
+const [FIRST, SECOND] = ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors']
+
+test('an index that does not fit its shards is refused, naming tensor and files', async () => {
+  await withShards(async ({ path, map, index, shard, refused }) => {
+    await index({ ...map, [NORM]: 'model-00003-of-00002.safetensors' })
+    await refused(/index\.json names model-00003-of-00002\.safetensors, which is not there/)
+    for (const outside of ['../outside.safetensors', '/outside.safetensors', 'a\\..\\..\\b', 'C:\\x', '']) {
+      await index({ ...map, [NORM]: outside })
+      await refused(/outside its folder/)
+    }
+    const other = map[NORM] === FIRST ? SECOND : FIRST
+    await index({ ...map, [NORM]: other })
+    await refused(new RegExp(`places ${NORM} in ${other}, but it is in .*${map[NORM]}`))
+    await index({ ...map, more: other })
+    await refused(new RegExp(`places more in ${other}, which does not have it`))
+    const { [NORM]: _, ...fewer } = map
+    await index(fewer)
+    await refused(new RegExp(`${map[NORM]} holds ${NORM}, which model.safetensors.index.json does not list`))
+    await index(map)
+    await shard(other, weights => weights.set(NORM, ones(32)))
+    await refused(new RegExp(`${FIRST} and .*${SECOND} both hold ${NORM}`))
+    await index([])
+    await refused(/no index of shards/)
+    await writeFile(join(path, 'model.safetensors.index.json'), '{"weight_map": ')
+    await refused(/no index of shards/)
+  })
+})
+
+test('a damaged shard is named', async () => {
+  await withShards(async ({ path, refused }) => {
+    await truncate(join(path, SECOND), 5000)
+    await refused(new RegExp(`${SECOND} is damaged: it is cut off`))
+    await rm(join(path, SECOND))
+    await refused(new RegExp(`names ${SECOND}, which is not there`))
+  })
+})
+
+test('model.safetensors counts where there is an index too', async () => {
+  await withShards(async ({ path }) => {
+    const { weights } = await loadModelDirectory(path)
+    const changed = new Map(weights).set(NORM, ones(32))
+    await writeSafetensors(join(path, 'model.safetensors'), changed, { dtype: 'f32' })
+    assert.equal(weightsHash((await loadModelDirectory(path)).weights), weightsHash(changed))
+  })
+})
+
+test('a directory of links, as the cache of Hugging Face has it, is read', { skip: noLinks }, async () => {
+  await withModel({ shards: 2 }, async path => {
+    const hash = weightsHash((await loadModelDirectory(path)).weights)
+    const links = await mkdtemp(join(tmpdir(), 'grasp-links-'))
+    try {
+      for (const name of await readdir(path)) await symlink(join(path, name), join(links, name))
+      assert.equal(weightsHash((await loadModelDirectory(links)).weights), hash)
+    } finally {
+      await rm(links, { recursive: true })
+    }
+  })
+})
+
+test('a dtype that the engine lacks is refused before anything is read', async () => {
+  await withModel({}, async path => {
+    const file = join(path, 'model.safetensors')
+    const bytes = await readFile(file)
+    const length = Number(bytes.readBigUInt64LE(0))
+    const header = JSON.parse(bytes.subarray(8, 8 + length).toString())
+    header[NORM].dtype = 'I32'
+    const json = Buffer.from(JSON.stringify(header).padEnd(length))
+    await writeFile(file, Buffer.concat([bytes.subarray(0, 8), json, bytes.subarray(8 + length)]))
+    await assert.rejects(loadModelDirectory(path), {
+      code: 'MODEL_UNSUPPORTED',
+      message: /model.safetensors: model.norm.weight has dtype I32/,
+    })
+  })
+})
+
+test('a directory without weights or configuration is refused with what to do', async () => {
   await withModel({}, async path => {
     await rm(join(path, 'model.safetensors'))
     await assert.rejects(loadModelDirectory(path), {
@@ -135,5 +234,26 @@ test('files that are missing or do not fit each other are named', async () => {
   await assert.rejects(loadModelDirectory('no/such/folder'), {
     code: 'MODEL_INVALID',
     message: /no\/such\/folder/,
+  })
+})
+
+test('loading takes the memory of the f32 weights and little more, from f32 and from bf16', async () => {
+  await withModel({}, async path => {
+    const config = JSON.parse(await readFile(join(path, 'config.json'), 'utf8'))
+    const rows = 750_000
+    await writeFile(join(path, 'config.json'), JSON.stringify({ ...config, vocab_size: rows }))
+    // Zeros that nobody wrote take no memory here; the child's peak begins with what this process has.
+    const table = new Tensor('float32', new Float32Array(rows * 32), [rows, 32])
+    const file = join(path, 'model.safetensors')
+    const weights = await readSafetensors(file)
+    // The head is tied, and stored all the same: it is not read.
+    weights.set('model.embed_tokens.weight', table).set('lm_head.weight', table)
+    for (const dtype of ['f32', 'bf16'] as const) {
+      await writeSafetensors(file, weights, { dtype })
+      const { stdout } = await run(process.execPath, ['--import', 'tsx', CHILD, path])
+      const { bytes, peak } = JSON.parse(stdout) as { bytes: number; peak: number }
+      assert.ok(bytes > 96e6)
+      assert.ok(peak < bytes + 32e6, `${dtype}: ${bytes} bytes of weights made memory grow by ${peak}`)
+    }
   })
 })

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Tensor } from 'onnxruntime-node'
-import {
-  readSafetensors,
-  readSafetensorsHeader,
-  writeSafetensors,
-} from '../../../engine/weights/safetensors.ts'
+import { readSafetensors, SafetensorsFile, writeSafetensors } from '../../../engine/weights/safetensors.ts'
 import { GraspError } from '../../../errors/grasp-error.ts'
 
 let folder: string
@@ -56,7 +52,9 @@ test('what is written is read back: f32 exactly, bf16 rounded', async () => {
     assert.deepEqual(read.get(name)!.dims, dims)
     assert.deepEqual(read.get(name)!.data, data)
   }
-  assert.deepEqual((await readSafetensorsHeader(path)).metadata, { format: 'pt' })
+  const file = await SafetensorsFile.open(path)
+  assert.deepEqual(file.header.metadata, { format: 'pt' })
+  await file.close()
   await writeSafetensors(path, weights, { dtype: 'bf16' })
   assert.deepEqual(values((await readSafetensors(path)).get('a')), [1, Math.fround(-0.10009765625)])
 })
@@ -97,6 +95,41 @@ test('f16 tensors are widened; integers are refused by name', async () => {
   await assert.rejects(readSafetensors(integers), { code: 'MODEL_UNSUPPORTED', message: /ids has dtype I64/ })
 })
 
+test('tensors of many pieces are converted to their last element', async () => {
+  const size = 2 * 1024 * 1024 + 3
+  const data = Float32Array.from({ length: size }, (_, i) => (i % 256) * (i % 3 === 0 ? -1 : 1))
+  const path = join(folder, 'large')
+  await writeSafetensors(path, new Map([['w', new Tensor('float32', data, [size])]]), { dtype: 'bf16' })
+  // Whole numbers up to 256 are exact in bf16.
+  assert.deepEqual((await readSafetensors(path)).get('w')!.data, data)
+})
+
+test('quantised and complex tensors are told by name, not taken for damage', async () => {
+  const of = (dtype: string, shape: number[], bytes: number) =>
+    file({ w: { dtype, shape, data_offsets: [0, bytes] } }, bytes)
+  for (const [dtype, shape, bytes] of [
+    ['F8_E4M3', [3], 3],
+    ['F4', [2, 2], 2],
+    ['F6_E2M3', [4], 3],
+    ['C64', [1], 8],
+  ] as const) {
+    await assert.rejects(readSafetensors(await of(dtype, [...shape], bytes)), {
+      code: 'MODEL_UNSUPPORTED',
+      message: new RegExp(`w has dtype ${dtype}; supported are F32, F16 and BF16`),
+    })
+  }
+})
+
+const noLinks = process.platform === 'win32' && 'links need a privilege on Windows'
+
+test('a link to a file elsewhere is followed', { skip: noLinks }, async () => {
+  const path = join(folder, 'there.safetensors')
+  await writeSafetensors(path, new Map([['w', tensor([3], [1])]]), { dtype: 'f32' })
+  const link = join(folder, 'link.safetensors')
+  await symlink(path, link)
+  assert.deepEqual(values((await readSafetensors(link)).get('w')), [3])
+})
+
 test('damaged files are refused with the reason', async () => {
   const w = (shape: number[], start: number, end: number) => ({
     dtype: 'F32',
@@ -114,7 +147,12 @@ test('damaged files are refused with the reason', async () => {
   assert.match(await refusal(await file('[]', 0)), /not a JSON object/)
   assert.match(await refusal(await file({}, 0, 500n)), /claims 500 bytes, but the file ends/)
   assert.match(await refusal(await file({}, 0, 2n ** 62n)), /not a safetensors file/)
+  const overLong = await file({}, 0, 100_000_001n)
+  await truncate(overLong, 200_000_000)
+  assert.match(await refusal(overLong), /claims 100000001 bytes; this is not a safetensors file/)
   await writeFile(join(folder, 'short'), 'abc')
   assert.match(await refusal(join(folder, 'short')), /3 bytes, too few/)
   assert.match(await refusal(join(folder, 'absent')), /cannot be opened/)
+  await mkdir(join(folder, 'folder'))
+  assert.match(await refusal(join(folder, 'folder')), /cannot be (opened|read)/)
 })

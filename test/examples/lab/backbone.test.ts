@@ -8,7 +8,7 @@ import { openCorpus } from '../../../examples/lab/corpus.ts'
 import { BACKBONE, makeTokenizer, PROMPT } from '../../../examples/lab/make-tokenizer.ts'
 
 const model = await loadModelDirectory(BACKBONE)
-const tokenizer = await ChatTokenizer.load(BACKBONE, model.rawConfig, model.config.vocabularySize)
+const tokenizer = ChatTokenizer.load(model, model.rawConfig, model.config.vocabularySize)
 
 test('takes at most 8 MB of the repository', async () => {
   const names = await readdir(BACKBONE)

@@ -156,10 +156,26 @@ describe('loadConfig', () => {
       /:9: training\.totalUpdates is missing, but training\.schedule is cosine; expected an integer/,
     )
     assert.match(
+      fault(`${MINIMAL}training: { warmup: 0.1 }\n`),
+      /:9: training\.totalUpdates is missing, but training\.warmup is 0\.1, a part of it/,
+    )
+    assert.match(
+      fault(`${MINIMAL}training: { warmup: 1.5 }\n`),
+      /:9: training\.warmup is 1\.5, neither a whole number of updates nor a part of them below 1/,
+    )
+    assert.match(
       fault(`${MINIMAL}retrieval: { kind: dense }\n`),
       /:9: retrieval\.dense is missing, but retrieval\.kind is dense/,
     )
     assert.match(fault(''), /run is missing/)
+  })
+
+  test('an adapter has a rank, a target, and no dropout', () => {
+    const odd = fault(`${MINIMAL}training: { lora: { rank: 1.5, dropout: 0.1, targets: [] } }\n`)
+    assert.match(odd, /training\.lora\.rank is 1\.5; expected an integer from 0 to 1024/)
+    assert.match(odd, /training\.lora\.dropout is 0\.1; expected '0'/)
+    assert.match(odd, /training\.lora\.targets is \[\]; expected/)
+    assert.match(fault(`${MINIMAL}training: { optimiserState: f16 }\n`), /expected one of 'f32', 'bf16'/)
   })
 
   test('broken YAML names line and column', () => {

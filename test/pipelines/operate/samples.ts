@@ -4,7 +4,7 @@ import { batchKey } from '../../../operators/batch-key.ts'
 import type { Validation } from '../../../schemas/types.ts'
 import { contextRecord } from '../../helpers/records.ts'
 
-const SAMPLING = { temperature: 1, topK: 0, topP: 1, maxNewTokens: 8, seed: 1 }
+const SAMPLING = { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 8, seed: 1 }
 
 export const context = (id: string, split = 'train'): Output =>
   output('contexts', id, contextRecord(id, { split }))

@@ -1,9 +1,11 @@
 import { describe, it } from 'node:test'
 import type { ModelConfig } from '../../../../engine/architectures/config.ts'
+import { norm } from '../../../../engine/architectures/norm.ts'
 import { scalar } from '../../../../engine/graph/input.ts'
 import { add } from '../../../../engine/graph/operations/add.ts'
-import { attention } from '../../../../engine/graph/operations/attention.ts'
+import { type AttentionOptions, attention } from '../../../../engine/graph/operations/attention.ts'
 import { exp } from '../../../../engine/graph/operations/exp.ts'
+import { geglu } from '../../../../engine/graph/operations/geglu.ts'
 import { linear } from '../../../../engine/graph/operations/linear.ts'
 import { logSoftmax } from '../../../../engine/graph/operations/log-softmax.ts'
 import { matmul } from '../../../../engine/graph/operations/matmul.ts'
@@ -15,10 +17,12 @@ import { rotary } from '../../../../engine/graph/operations/rotary.ts'
 import { scale } from '../../../../engine/graph/operations/scale.ts'
 import { sigmoid } from '../../../../engine/graph/operations/sigmoid.ts'
 import { concat, slice } from '../../../../engine/graph/operations/slice.ts'
+import { softCap } from '../../../../engine/graph/operations/soft-cap.ts'
 import { softmax } from '../../../../engine/graph/operations/softmax.ts'
 import { subtract } from '../../../../engine/graph/operations/subtract.ts'
 import { sumTo } from '../../../../engine/graph/operations/sum-to.ts'
 import { swiglu } from '../../../../engine/graph/operations/swiglu.ts'
+import { tanh } from '../../../../engine/graph/operations/tanh.ts'
 import { transpose } from '../../../../engine/graph/operations/transpose.ts'
 import { LEAST_LENGTH, positionFeeds, positionValues } from '../../../../engine/learner/positions.ts'
 import { checkGradient } from '../finite-differences.ts'
@@ -26,6 +30,25 @@ import { checkGradient } from '../finite-differences.ts'
 const matrix = { shape: ['N', 3], dims: [2, 3] }
 const row = { shape: [3], dims: [3] }
 const column = { shape: ['N', 1], dims: [2, 1] }
+
+/** Causal attention over two sequences, in a window where one is given. */
+function checkAttention(length: number, options: AttentionOptions, window?: number): Promise<void> {
+  const { heads, keyValueHeads, headDim } = options
+  const some: Partial<ModelConfig> = {
+    headDim,
+    contextLength: 8,
+    ropeTheta: 1e4,
+    ...(window !== undefined && { slidingWindow: { tokens: window, layers: [true] } }),
+  }
+  const config = some as ModelConfig
+  const { blocks } = positionValues(config, window === undefined ? 'full' : 'window')
+  const kv = { shape: ['B', 'T', keyValueHeads * headDim], dims: [2, length, keyValueHeads * headDim] }
+  return checkGradient(
+    ({ q, k, v }) => attention(q!, k!, v!, blocks, options),
+    { q: { shape: ['B', 'T', heads * headDim], dims: [2, length, heads * headDim] }, k: kv, v: kv },
+    { feeds: positionFeeds(config)(length) },
+  )
+}
 
 describe('gradients agree with finite differences', () => {
   for (const [name, operation] of Object.entries({ add, subtract, multiply })) {
@@ -41,7 +64,7 @@ describe('gradients agree with finite differences', () => {
     it(`${name}: a value with itself`, () =>
       checkGradient(({ a }) => operation(a!, scale(a!, 2)), { a: matrix }))
   }
-  for (const [name, operation] of Object.entries({ exp, negate, sigmoid, softmax, logSoftmax })) {
+  for (const [name, operation] of Object.entries({ exp, negate, sigmoid, softmax, tanh, logSoftmax })) {
     it(name, () => checkGradient(({ a }) => operation(a!), { a: matrix }))
   }
   it('scale', () => checkGradient(({ a }) => scale(a!, -1.5), { a: matrix }))
@@ -80,10 +103,22 @@ describe('gradients agree with finite differences', () => {
       x: matrix,
       w: { shape: [3, 3], dims: [3, 3] },
     }))
+  it('geglu', () => checkGradient(({ a, b }) => geglu(scale(a!, 2), b!), { a: matrix, b: matrix }))
+  it('softCap', () => checkGradient(({ a }) => softCap(scale(a!, 3), 1.5), { a: matrix }))
   it('swiglu', () => checkGradient(({ a, b }) => swiglu(a!, b!), { a: matrix, b: matrix }))
   it('rmsNorm', () =>
     checkGradient(({ x, w }) => rmsNorm(x!, w!, 1e-5), {
       x: { shape: ['B', 'T', 3], dims: [2, 2, 3] },
+      w: row,
+    }))
+  it('rmsNorm: within heads', () =>
+    checkGradient(({ x, w }) => rmsNorm(x!, w!, 1e-5), {
+      x: { shape: ['B', 'T', 2, 3], dims: [2, 2, 2, 3] },
+      w: row,
+    }))
+  it('norm with an offset of its weight', () =>
+    checkGradient(({ x, w }) => norm({ normEpsilon: 1e-5, normOffset: 1 } as ModelConfig, x!, w!), {
+      x: matrix,
       w: row,
     }))
   it('rotary', () => {
@@ -114,17 +149,15 @@ describe('gradients agree with finite differences', () => {
   })
   for (const keyValueHeads of [1, 2, 4]) {
     for (const length of [LEAST_LENGTH, 5, 6]) {
-      it(`attention: 4 query heads, ${keyValueHeads} key/value heads, causal, length ${length}`, () => {
-        const config = { headDim: 2 } as ModelConfig
-        const { blocks } = positionValues(config)
-        const kv = { shape: ['B', 'T', keyValueHeads * 2], dims: [2, length, keyValueHeads * 2] }
-        return checkGradient(
-          ({ q, k, v }) => attention(q!, k!, v!, blocks, { heads: 4, keyValueHeads, headDim: 2 }),
-          { q: { shape: ['B', 'T', 8], dims: [2, length, 8] }, k: kv, v: kv },
-          { feeds: positionFeeds({ ...config, contextLength: 8, ropeTheta: 1e4 })(length) },
-        )
-      })
+      it(`attention: 4 query heads, ${keyValueHeads} key/value heads, causal, length ${length}`, () =>
+        checkAttention(length, { heads: 4, keyValueHeads, headDim: 2, scale: 0.7 }))
     }
+  }
+  it('attention: a soft-cap of scores', () =>
+    checkAttention(6, { heads: 2, keyValueHeads: 1, headDim: 2, scale: 1.5, softCap: 0.8 }))
+  for (const window of [1, 2, 3, 5]) {
+    it(`attention: a window of ${window} tokens`, () =>
+      checkAttention(7, { heads: 2, keyValueHeads: 1, headDim: 2, scale: 1, softCap: 2 }, window))
   }
   it('chain with shared values', () =>
     checkGradient(

@@ -1,0 +1,56 @@
+/**
+ * Activations of the decoding graph and the nodes that both its layers and its ends use. A product with the weight
+ * first comes out as [out, N], a norm takes [N, D] and attention [B, heads, S, E]: activations know how they lie,
+ * and are turned only where the next operation wants them otherwise.
+ */
+import type { ModelConfig } from '../architectures/config.ts'
+import { float } from '../onnx/attribute.ts'
+import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
+
+export interface Activation {
+  /** [N, width], [width, N], or [B, width / E, S, E] without the tokens that only fill up. */
+  readonly layout: 'rows' | 'columns' | 'heads'
+  readonly value: Value
+  readonly width: number
+}
+
+/** onnxruntime's own operators. */
+export const COM = { domain: 'com.microsoft' } as const
+
+export function transposeNode(g: GraphBuilder, x: Value, ...perm: number[]): Value {
+  return g.node('Transpose', [x], { perm })
+}
+
+/** [N, width] */
+export function rowsOf(g: GraphBuilder, { layout, value }: Activation): Value {
+  if (layout === 'heads') throw new Error('attention alone takes heads')
+  return layout === 'rows' ? value : transposeNode(g, value, 1, 0)
+}
+
+/** The weight [width, in] times the activations. */
+export function productNode(g: GraphBuilder, weight: Value, x: Activation, width: number): Activation {
+  if (x.layout === 'heads') throw new Error('attention alone takes heads')
+  const value =
+    x.layout === 'rows'
+      ? g.node('FusedMatMul', [weight, x.value], { transB: 1 }, COM)
+      : g.node('MatMul', [weight, x.value])
+  return { layout: 'columns', value, width }
+}
+
+/** Root-mean-square norm over the last axis. */
+export function normNode(
+  g: GraphBuilder,
+  { normEpsilon, normOffset }: ModelConfig,
+  x: Value,
+  weight: Value,
+): Value {
+  const shifted = normOffset === undefined ? weight : g.node('Add', [weight, g.float(normOffset)])
+  const attributes = { axis: -1, epsilon: float(normEpsilon), stash_type: 1 }
+  return g.node('SimplifiedLayerNormalization', [x, shifted], attributes)
+}
+
+/** cap · tanh(x / cap) */
+export function softCapNode(g: GraphBuilder, x: Value, cap: number): Value {
+  const t = g.node('Tanh', [g.node('Mul', [x, g.float(1 / cap)])])
+  return g.node('Mul', [t, g.float(cap)])
+}
