@@ -17,6 +17,7 @@ import type {
   Accumulated,
   Engine,
   EngineOptions,
+  ExportOptions,
   Generation,
   Message,
   ModelInfo,
@@ -42,6 +43,9 @@ import { loadModelDirectory, type ModelDirectory } from './weights/model-directo
 import type { Weights } from './weights/weights.ts'
 import { WeightsHasher, weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
+
+/** Every model's directory has it. */
+const MODEL_MARK = 'config.json'
 
 /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
 export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
@@ -243,11 +247,16 @@ class LocalEngine implements Engine {
     })
   }
 
-  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void> {
+  exportPolicy(
+    policy: PolicyReference,
+    path: string,
+    dtype: 'f32' | 'bf16',
+    { replace = false }: ExportOptions = {},
+  ): Promise<void> {
     return this.#enqueue(async () => {
       const weights = this.#policies.get(policy)
       try {
-        await replaceFolder(path, undefined, async folder => {
+        await replaceFolder(path, replace ? MODEL_MARK : undefined, async folder => {
           await writeModel(folder, this.#model, weights, dtype)
         })
       } catch (cause) {

@@ -205,7 +205,12 @@ export interface Engine {
    */
   loadPolicy(version: number, path: string, weightsHash: string): Promise<void>
   /** Writes only the policy, as a Hugging Face directory. */
-  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void>
+  exportPolicy(
+    policy: PolicyReference,
+    path: string,
+    dtype: 'f32' | 'bf16',
+    options?: ExportOptions,
+  ): Promise<void>
 
   close(): Promise<void>
 }
@@ -226,6 +231,11 @@ export interface LoraOptions {
 
 /** How the optimiser's moments are held; bf16 halves their memory, and rounds them at random. */
 export type OptimiserDtype = 'f32' | 'bf16'
+
+export interface ExportOptions {
+  /** A model's directory that is there already is replaced; without it any that is not empty is refused. */
+  readonly replace?: boolean
+}
 
 export interface EngineOptions {
   /** A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file. */

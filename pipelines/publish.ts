@@ -13,7 +13,8 @@ export function publisher({ config, engine, info, log }: ModelContext): (version
   return async version => {
     if (version === 0) return
     const path = published.path(version)
-    await engine.exportPolicy(version, path, 'f32')
+    // A process that died after it published goes on from an earlier checkpoint and makes the version again.
+    await engine.exportPolicy(version, path, 'f32', { replace: true })
     const { url } = config.output
     const value = {
       version,

@@ -27,6 +27,8 @@ export class EngineChild {
       // Arrays of numbers cross as bytes, not as JSON.
       serialization: 'advanced',
       execArgv: fromSource ? ['--import', import.meta.resolve('tsx')] : [],
+      // In a group of its own: a Ctrl-C is the parent's to deal with, also while this process is only starting.
+      detached: process.platform !== 'win32',
       // Standard output belongs to the parent's results.
       stdio: ['ignore', 2, 2, 'ipc'],
     })

@@ -1,7 +1,6 @@
 /**
  * The engine's process: answers the parent's requests in order, and lives exactly as long as the parent wants.
- * A Ctrl-C reaches the whole process group; the parent decides what becomes of the step at hand, so signals are
- * not obeyed here. When the parent is gone, however it died, the channel closes and this process ends.
+ * The parent decides what a Ctrl-C makes of the step at hand, so signals that ask to end are not obeyed here. When the parent is gone, however it died, the channel closes and this process ends.
  */
 
 import { openLocalEngine } from '../local-engine.ts'

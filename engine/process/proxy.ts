@@ -3,6 +3,7 @@ import type {
   Accumulated,
   Engine,
   EngineOptions,
+  ExportOptions,
   Generation,
   Message,
   ModelInfo,
@@ -98,8 +99,13 @@ class EngineProxy implements Engine {
     return this.#call('loadPolicy', version, path, weightsHash)
   }
 
-  exportPolicy(policy: PolicyReference, path: string, dtype: 'f32' | 'bf16'): Promise<void> {
-    return this.#call('exportPolicy', policy, path, dtype)
+  exportPolicy(
+    policy: PolicyReference,
+    path: string,
+    dtype: 'f32' | 'bf16',
+    options?: ExportOptions,
+  ): Promise<void> {
+    return this.#call('exportPolicy', policy, path, dtype, options)
   }
 
   /** Waits for the calls before it; the process is gone when it returns, whatever happens. */

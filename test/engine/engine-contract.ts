@@ -380,7 +380,13 @@ export function engineContract(name: string, open: Open): void {
       const refused = { code: 'ENGINE_FAILED', message: /holds other files \(beach.jpg\)/ }
       await assert.rejects(engine.saveCheckpoint(path, null), refused)
       await assert.rejects(engine.exportPolicy('teacher', path, 'f32'), refused)
+      const replacing = engine.exportPolicy('teacher', path, 'f32', { replace: true })
+      await assert.rejects(replacing, { code: 'ENGINE_FAILED', message: /holds other files \(beach.jpg\)/ })
       assert.deepEqual(await readdir(path), ['beach.jpg'])
+      const own = join(folder, 'exported')
+      await engine.exportPolicy('teacher', own, 'f32')
+      await assert.rejects(engine.exportPolicy('teacher', own, 'f32'), { code: 'ENGINE_FAILED' })
+      await engine.exportPolicy('teacher', own, 'f32', { replace: true })
       await writeFile(join(folder, 'file'), '')
       await assert.rejects(engine.saveCheckpoint(join(folder, 'file', 'inside'), null), {
         code: 'ENGINE_FAILED',

@@ -7,6 +7,7 @@ import { output } from '../../bus/port.ts'
 import { Checkpoints, trainerStateSchema } from '../../pipelines/checkpoints.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
 import { bestPolicy, keptPolicies } from '../../pipelines/policies.ts'
+import { publisher } from '../../pipelines/publish.ts'
 import { Resources } from '../../pipelines/resources.ts'
 import { training } from '../../pipelines/training.ts'
 import { makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
@@ -59,4 +60,19 @@ test('the best policy stays the best when it is published too', () =>
       })
     await log.append([record(1, 0.5), record(1, null), record(2, null)])
     assert.equal((await bestPolicy(log, config)).version, 1)
+  }))
+
+test('a version that was published before the process died is published again', () =>
+  withCheckpoint('again', async resources => {
+    const context = await resources.judged()
+    const { config, log, engine } = context
+    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
+    const publish = publisher(context)
+    for (let start = 0; start < 2; start++) {
+      await engine.loadCheckpoint(checkpoints.path(1))
+      await publish(1)
+    }
+    const [first, second] = await keptPolicies(log, config)
+    assert.equal(first?.weightsHash, await engine.weightsHash(1))
+    assert.equal(second, undefined)
   }))

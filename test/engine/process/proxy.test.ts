@@ -25,16 +25,20 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
   })
 
   /** A program that opens an engine, says so, and keeps it busy until it is told to stop. */
-  async function startParent(): Promise<{ parent: ChildProcess; engine: number; line(): Promise<string> }> {
+  function launchParent(): { parent: ChildProcess; line(): Promise<string> } {
     const program = fileURLToPath(new URL('./busy-parent.ts', import.meta.url))
     const parent = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, model.path], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      // A process group of its own, so that a signal can reach parent and engine as Ctrl-C does.
+      // A process group of its own, so that a signal can reach it and what belongs to it as Ctrl-C does.
       detached: true,
     })
     running.push(parent)
     const lines = createInterface({ input: parent.stdout! })[Symbol.asyncIterator]()
-    const line = async () => (await lines.next()).value as string
+    return { parent, line: async () => (await lines.next()).value as string }
+  }
+
+  async function startParent() {
+    const { parent, line } = launchParent()
     assert.equal(await line(), 'open')
     const [engine] = await childrenOf(parent.pid!)
     return { parent, engine: engine!, line }
@@ -83,6 +87,14 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
     assert.equal(await line(), 'answered')
     assert.equal(await line(), 'closed')
     await gone(engine)
+  })
+
+  it('by Ctrl-C while the engine is only starting: it starts, and the parent decides', async () => {
+    const { parent, line } = launchParent()
+    while ((await childrenOf(parent.pid!)).length === 0) await sleep(5)
+    process.kill(-parent.pid!, 'SIGINT')
+    assert.equal(await line(), 'open')
+    assert.equal(await line(), 'interrupted')
   })
 })
 
