@@ -288,12 +288,25 @@ class LocalEngine implements Engine {
     options: UpdateOptions,
     made: (name: string, weight: Tensor) => void,
   ): Promise<{ weights: Weights; gradientNorm: number }> {
-    if (!this.#adapter) return this.#learner.update(weights, state, options, made)
+    const into = this.#replaced(weights)
+    if (!this.#adapter) return this.#learner.update(weights, state, options, made, into)
     // Version 0, which the adapter was begun on, is the teacher.
     const { teacher } = this.#policies
-    const updated = await this.#learner.updateAdapter(teacher, this.#adapter, state, options, made)
+    const updated = await this.#learner.updateAdapter(teacher, this.#adapter, state, options, made, into)
     this.#adapter = updated.adapter
     return updated
+  }
+
+  /**
+   * Where no older version is kept, the next takes the arrays of the one that it replaces, but for those of the teacher.
+   * Nobody reads them meanwhile: calls run one after the other, and the hash thread has copies.
+   */
+  #replaced(weights: Weights): (name: string) => Float32Array | undefined {
+    const { teacher } = this.#policies
+    return name => {
+      const data = weights.get(name)!.data as Float32Array
+      return this.#options.keepPolicies > 0 || data === teacher.get(name)!.data ? undefined : data
+    }
   }
 
   #discard(): void {

@@ -88,7 +88,7 @@ export function openEngine({ model, rollout, training }: Config): Promise<Engine
 }
 
 /** Undefined where all parameters are trained. */
-function loraOptions({ lora, seed }: Config['training']): LoraOptions | undefined {
+export function loraOptions({ lora, seed }: Config['training']): LoraOptions | undefined {
   const { dropout: _, ...options } = lora
   return options.rank === 0 ? undefined : { ...options, seed }
 }

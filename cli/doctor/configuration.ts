@@ -3,13 +3,14 @@ import { constants, existsSync } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { freemem } from 'node:os'
 import { dirname } from 'node:path'
+import { factorShapes } from '../../engine/lora/adapter.ts'
 import { ChatTokenizer } from '../../engine/tokens/chat-tokenizer.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { readModelFiles } from '../../engine/weights/model-files.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Config } from '../../pipelines/config/config.ts'
 import { readLampQa } from '../../pipelines/data/lampqa.ts'
-import { openJudge, openRetriever } from '../../pipelines/resources.ts'
+import { loraOptions, openJudge, openRetriever } from '../../pipelines/resources.ts'
 import { loadPrompt } from '../../prompts/prompt.ts'
 import { type Check, check, size } from './check.ts'
 import { kafkaChecks } from './kafka.ts'
@@ -29,7 +30,7 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
   if (config === undefined) return checks
   const { model, data, log, output, prompt } = config
   const loaded = config
-  checks.push(await check('model', () => describeModel(model.path)))
+  checks.push(await check('model', () => describeModel(loaded)))
   checks.push(await check('tokenizer', () => describeTokenizer(model.path)))
   for (const split of SPLITS) {
     const file = data[split]
@@ -48,20 +49,24 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
 
 const count = (value: number) => value.toLocaleString('en')
 
-async function describeModel(path: string): Promise<string> {
+async function describeModel({ model: { path }, training }: Config): Promise<string> {
   const { config, weights } = await loadModelDirectory(path)
   const parameters = [...weights.values()].reduce((sum, { data }) => sum + data.length, 0)
-  // Weights, gradient and two moments of the student, weights of the teacher, all f32.
-  const needed = parameters * 4 * 5
+  const lora = loraOptions(training)
+  const trained = lora
+    ? [...factorShapes(config, lora).values()].reduce((sum, [rows, columns]) => sum + rows! * columns!, 0)
+    : parameters
+  // Weights of student and teacher in f32; of what is trained, gradients in f32 and two moments.
+  const needed = parameters * 4 * 2 + trained * (4 + 2 * (training.optimiserState === 'f32' ? 4 : 2))
   if (needed > freemem()) {
     throw new GraspError(
       'MODEL_UNSUPPORTED',
-      `${path}: training ${count(parameters)} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
+      `${path}: training ${count(trained)} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
     )
   }
   return (
     `${config.architecture}, ${count(parameters)} parameters, ${config.layers} layers of ` +
-    `${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}; training takes about ${size(needed)} and activations`
+    `${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}; training ${count(trained)} of them takes about ${size(needed)} and activations`
   )
 }
 

@@ -157,6 +157,7 @@ export class Learner {
   /**
    * Clips, steps AdamW and drops what was accumulated.
    * @param made told each new weight, in the order of their names, before the next is computed
+   * @param into where a new weight goes, which may be the array of the old one; a fresh array where undefined
    * @returns new weights, and the norm of the mean gradient before clipping; `state` is advanced in place
    */
   update(
@@ -164,9 +165,10 @@ export class Learner {
     state: OptimiserState,
     options: UpdateOptions,
     made?: (name: string, weight: Tensor) => void,
+    into?: (name: string) => Float32Array | undefined,
   ): { weights: Weights; gradientNorm: number } {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
-    const updated = adamw(weights, name => sums.data(name), scale, state, options, made)
+    const updated = adamw(weights, name => sums.data(name), scale, state, options, made, into)
     return { weights: updated, gradientNorm }
   }
 
@@ -181,10 +183,11 @@ export class Learner {
     state: OptimiserState,
     options: UpdateOptions,
     made?: (name: string, weight: Tensor) => void,
+    into?: (name: string) => Float32Array | undefined,
   ): Promise<{ weights: Weights; adapter: Weights; gradientNorm: number }> {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
     const updated = adamw(adapter, name => sums.data(name), scale, state, options)
-    return { weights: await this.#merger!.merge(base, updated, made), adapter: updated, gradientNorm }
+    return { weights: await this.#merger!.merge(base, updated, made, into), adapter: updated, gradientNorm }
   }
 
   async close(): Promise<void> {

@@ -28,19 +28,21 @@ export class Merger {
   /**
    * Always from the frozen weights, so that no rounding adds up over updates.
    * @param made told each weight, changed or not, in the order of their names, before the next is computed
+   * @param into where a merged weight goes; a fresh array where undefined
    * @returns new tensors for what is adapted, those of `base` for the rest
    */
   async merge(
     base: Weights,
     adapter: Weights,
     made: (name: string, weight: Tensor) => void = () => {},
+    into: (name: string) => Float32Array | undefined = () => undefined,
   ): Promise<Weights> {
     const merged = new Map(base)
     for (const name of [...base.keys()].sort()) {
       let weight = base.get(name)!
       if (this.#adapted.has(name)) {
         const { a, b } = factorNames(name)
-        const y = new Tensor('float32', new Float32Array(weight.size), weight.dims)
+        const y = new Tensor('float32', into(name) ?? new Float32Array(weight.size), weight.dims)
         await this.#session.run({ w: weight, a: adapter.get(a)!, b: adapter.get(b)! }, { y })
         weight = y
         merged.set(name, weight)

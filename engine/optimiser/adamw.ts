@@ -45,6 +45,7 @@ const kernel = new AdamwKernel()
  * @param gradients by parameter name; zero afterwards
  * @param scale factor of the gradients (mean over responses, clipping)
  * @param made told each new weight, in the order of their names, before the next is computed
+ * @param into where a new weight goes, which may be the array of the old one; a fresh array where undefined
  * @returns new weights; `state` is advanced in place
  */
 export function adamw(
@@ -54,6 +55,7 @@ export function adamw(
   state: OptimiserState,
   { learningRate, betas: [beta1, beta2], epsilon, weightDecay }: Omit<UpdateOptions, 'responses' | 'clip'>,
   made: (name: string, weight: Tensor) => void = () => {},
+  into: (name: string) => Float32Array | undefined = () => undefined,
 ): Weights {
   state.steps++
   const rate = learningRate / (1 - beta1 ** state.steps)
@@ -65,7 +67,7 @@ export function adamw(
     const m = state.m.get(name)!.data as Moments
     const v = state.v.get(name)!.data as Moments
     const shrink = decays(weight) ? 1 - learningRate * weightDecay : 1
-    const next = new Float32Array(w.length)
+    const next = into(name) ?? new Float32Array(w.length)
     const factors = { scale, beta1, beta2, rate, correction, epsilon, shrink }
     const key = m instanceof Uint16Array ? roundingKey(name, state.steps) : 0
     kernel.step(w, gradients(name), m, v, next, factors, key)

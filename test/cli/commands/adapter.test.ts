@@ -39,6 +39,15 @@ describe('a run that trains an adapter', () => {
     assert.match(base.stderr, /--adapter: policy 0 is the untrained model; leave the option out/)
   })
 
+  test('doctor counts what is trained, and knows the targets', async () => {
+    const { code, stdout } = await run('doctor')
+    assert.equal(code, 0, stdout)
+    assert.match(stdout, /training \d,\d{3} of them takes about/)
+    const odd = await run('doctor', '--set', 'training.lora.targets=[query]')
+    assert.equal(odd.code, 1)
+    assert.match(odd.stdout, /training\.lora\.targets names 'query'; a layer of llama has q_proj, /)
+  })
+
   test('other settings of the adapter are another run', async () => {
     const { code, stderr } = await grasp(['run', ...set, '--set', 'training.lora.rank=5'], {
       cwd: tiny.folder,

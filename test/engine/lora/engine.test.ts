@@ -7,7 +7,14 @@ import { after, before, describe, it } from 'node:test'
 import { readAdapter } from '../../../engine/checkpoint/checkpoint.ts'
 import { openLocalEngine } from '../../../engine/local-engine.ts'
 import { writeAdapter } from '../../../engine/lora/write-adapter.ts'
-import type { Engine, EngineOptions, LoraOptions, TrainItem, UpdateOptions } from '../../../engine/port.ts'
+import type {
+  Engine,
+  EngineOptions,
+  LoraOptions,
+  SamplingOptions,
+  TrainItem,
+  UpdateOptions,
+} from '../../../engine/port.ts'
 import { SafetensorsFile } from '../../../engine/weights/safetensors.ts'
 import { makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
 
@@ -25,6 +32,15 @@ const UPDATE: UpdateOptions = {
   epsilon: 1e-8,
   weightDecay: 0.1,
   clip: 1,
+}
+const SAMPLING: SamplingOptions = {
+  temperature: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  stop: [],
+  maxNewTokens: 6,
+  seed: 5,
 }
 const ids = (length: number, salt: number) => Int32Array.from({ length }, (_, i) => (i * 7 + salt * 13) % 250)
 const ITEMS: TrainItem[] = [1, 2].map(salt => ({
@@ -86,6 +102,34 @@ describe('training an adapter', () => {
     )
     assert.equal(await one.weightsHash('teacher'), await full.weightsHash('teacher'))
   })
+
+  for (const [what, options] of Object.entries({ 'all parameters': {}, 'an adapter': { lora: LORA } })) {
+    it(`a version that nobody keeps is written over with the same results: ${what}`, async () => {
+      const [kept, replaced] = [
+        await open({ ...options, keepPolicies: 2 }),
+        await open({ ...options, keepPolicies: 0 }),
+      ]
+      const before = await replaced.weightsHash('teacher')
+      for (const engine of [kept, replaced]) await engine.update({ ...UPDATE, responses: 0 })
+      for (let i = 0; i < 4; i++) {
+        const made = await step(kept)
+        assert.deepEqual(await step(replaced), made)
+        const prompt = { key: 'x', ids: ids(6, 3) }
+        const sampling = { ...SAMPLING, seed: i }
+        assert.deepEqual(
+          await replaced.generate(made.version, [prompt], sampling),
+          await kept.generate(made.version, [prompt], sampling),
+        )
+        const item = { studentPrompt: ids(5, 2), teacherPrompt: ids(7, 2), response: ids(4, 9) }
+        const scoring = { policyVersion: made.version, encoding: 'factored', dtype: 'f32' } as const
+        assert.deepEqual(await replaced.score([item], scoring), await kept.score([item], scoring))
+      }
+      assert.equal(await replaced.weightsHash('teacher'), before)
+      const path = join(folder, `replaced ${what}`)
+      await replaced.exportPolicy(5, path, 'f32')
+      assert.equal(await (await open({ path })).weightsHash('teacher'), await kept.weightsHash(5))
+    })
+  }
 
   for (const optimiserState of ['f32', 'bf16'] as const) {
     for (const lora of [LORA, undefined]) {
