@@ -65,7 +65,8 @@ export function describeAppendNotes(name: string, make: MakeHarness): void {
           const winners = tries.filter(({ status }) => status === 'fulfilled')
           assert.equal(winners.length, 1)
           for (const each of tries)
-            if (each.status === 'rejected') assert.equal(each.reason.code, 'NOTE_CHANGED')
+            if (each.status === 'rejected')
+              assert.equal(each.reason.code, 'NOTE_CHANGED', each.reason.message)
           assert.equal((await keys()).length, round + 1)
           for (const other of others) assert.equal(await other.note('n'), await log.note('n'))
         }
