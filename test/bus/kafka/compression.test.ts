@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, parse } from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
 import kafkajs, { Kafka, logLevel } from 'kafkajs'
 import { compressionType, registerCodecs } from '../../../bus/kafka/compression.ts'
@@ -16,8 +16,8 @@ import { all, gather, letter, question, questionOutput } from '../samples.ts'
 
 const CODECS = ['gzip', 'snappy', 'lz4'] as const
 const CREDITS = { records: 1000, bytes: 64 << 20 }
-/** Finds packages in a folder where there is none. */
-const elsewhere = createRequire(join(tmpdir(), 'grasp-no-packages', 'none.js'))
+/** Finds packages where there are none: right below the root, since the temporary folder may hold some. */
+const elsewhere = createRequire(join(parse(tmpdir()).root, 'grasp-no-packages', 'none.js'))
 
 const kafka = await findKafka()
 
