@@ -51,6 +51,8 @@ const FENCED = new Set([
   'UNKNOWN_PRODUCER_ID',
   'OUT_OF_ORDER_SEQUENCE_NUMBER',
 ])
+/** What a coordinator answers, too, when several take an id from each other at the same moment. */
+const UNKNOWN = 'UNKNOWN'
 const BUSY_MS = 3
 const MOST_BUSY_MS = 100
 /** Who was fenced waits for a time of its own, or two that take an id from each other would never get anywhere. */
@@ -105,9 +107,9 @@ export class Transactions {
       if (ending !== undefined && (await this.#ended(work, ending))) return ending
       const type = typeOf(error)
       const stopped = this.#client.closed || Date.now() > deadline
-      if (FENCED.has(type)) {
+      if (FENCED.has(type) || type === UNKNOWN) {
         await work.confirm?.()
-        if (++fenced >= MOST_FENCED) throw work.takenOver(error)
+        if (++fenced >= MOST_FENCED) throw type === UNKNOWN ? error : work.takenOver(error)
         await delay(Math.random() * Math.min(FENCED_MS * 2 ** fenced, MOST_FENCED_MS))
       } else if (OUTDATED.has(type)) {
         await work.confirm?.()

@@ -25,6 +25,8 @@ const TYPE = 'application/vnd.schemaregistry.v1+json'
 /** Registries and the serialisers of others hold ids as signed numbers of 32 bits. */
 export const LARGEST_ID = 2 ** 31 - 1
 const FIRST_PAUSE = 200
+/** For how long an id is asked for again by which nothing was ever registered, though the subject is there. */
+const UNKNOWN_ID_MS = 5000
 const LONGEST_PAUSE = 3000
 
 export class Registry {
@@ -88,16 +90,18 @@ export class Registry {
 
   /**
    * The schema with an id that a record of the subject has: `unknown` where the registry knows the subject alone,
-   * undefined where it knows neither. As long as it knows neither it is asked again for a while, since one that has
-   * just started answers before it has read what it keeps. Errors: LOG_UNAVAILABLE.
+   * undefined where it knows neither. It is asked again for a while, since one that has just started answers before
+   * it has read what it keeps. Errors: LOG_UNAVAILABLE.
    */
   async schemaOf(subject: string, id: number): Promise<{ json: string } | 'unknown' | undefined> {
     const start = performance.now()
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       const json = await this.schema(id)
       if (json !== undefined) return { json }
-      if (await this.#hasSubject(subject)) return 'unknown'
-      if (performance.now() - start + pause > this.#waitMs) return undefined
+      const known = await this.#hasSubject(subject)
+      const spent = performance.now() - start + pause
+      if (known && spent > Math.min(this.#waitMs, UNKNOWN_ID_MS)) return 'unknown'
+      if (!known && spent > this.#waitMs) return undefined
       await this.#pause(pause)
     }
   }

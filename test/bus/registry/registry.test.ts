@@ -119,7 +119,7 @@ describe('a schema registry', { skip }, () => {
 
   test('an id that the registry does not know condemns the record', async () => {
     const { topicName } = names()
-    const codec = createRegistryCodec({ registry: registry(), topicName })
+    const codec = createRegistryCodec({ registry: new Registry({ url, waitMs: 500 }), topicName })
     await codec.prepareToEncode(['questions'])
     const bytes = Uint8Array.of(0, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3)
     await codec.prepareToDecode('questions', bytes)
