@@ -6,7 +6,6 @@ import type { ClusterLog } from './cluster-log.ts'
 import { deliver, prepare } from './delivery.ts'
 import { fetchPartitions, listOffsets } from './fetch.ts'
 import type { KafkaCodec } from './options.ts'
-import { isAfter, type Mark, originOf } from './origin.ts'
 import { retrying } from './retrying.ts'
 
 export interface ScanOptions {
@@ -23,11 +22,9 @@ interface Lane {
   cursor: number
   records: readonly RawMessage[]
   next: number
-  /** The last origin of each source, so that repetitions are left out as a reader leaves them out. */
-  readonly seen: Map<string, Mark>
 }
 
-/** The partitions' records merged by their timestamps, without repetitions of those that were there before. */
+/** The partitions' records merged by their timestamps. */
 export async function* scanTopic<T extends Topic>(
   log: ClusterLog,
   codec: KafkaCodec,
@@ -39,7 +36,7 @@ export async function* scanTopic<T extends Topic>(
   const wanted = partition === undefined ? [...ends.keys()] : [partition]
   const starts = await startsOf(log, topic, wanted, from)
   const lanes: Lane[] = wanted.map(p => {
-    return { partition: p, end: ends[p] ?? 0, cursor: starts.get(p)!, records: [], next: 0, seen: new Map() }
+    return { partition: p, end: ends[p] ?? 0, cursor: starts.get(p)!, records: [], next: 0 }
   })
   const refresh = () => log.meta.refresh()
   for (let count = 0; count < limit; count++) {
@@ -64,21 +61,11 @@ async function fill(
       fetchPartitions(log.cluster, log.names.topic(topic), cursors, LIMITS),
     )
     const { records, next } = fetched.get(lane.partition)!
-    lane.records = records.filter(record => Number(record.offset) < lane.end && !isRepeated(lane, record))
+    lane.records = records.filter(({ offset }) => Number(offset) < lane.end)
     lane.next = 0
     lane.cursor = next
     await prepare(codec, topic, lane.records, refresh)
   }
-}
-
-function isRepeated({ seen }: Lane, message: RawMessage): boolean {
-  const origin = originOf(message)
-  if (!origin) return false
-  const { source, mark } = origin
-  const last = seen.get(source)
-  if (last && !isAfter(mark, last)) return true
-  seen.set(source, mark)
-  return false
 }
 
 async function startsOf(
