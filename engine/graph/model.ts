@@ -5,14 +5,15 @@ import type { Value } from './value.ts'
 /**
  * @param outputs f32 values by the names they get in the model
  * @param given values that are fed instead of computed, by the names of the inputs that take them
+ * @param builder makes the model
  * @returns the model's bytes; its other inputs are the input values that the outputs depend on
  */
 export function buildModel(
   name: string,
   outputs: Readonly<Record<string, Value>>,
   given: Readonly<Record<string, Value>> = {},
+  builder = new GraphBuilder(name),
 ): Uint8Array {
-  const builder = new GraphBuilder(name)
   const names = new Map<Value, string>()
   for (const [input, value] of Object.entries(given)) {
     names.set(value, builder.input(input, 'float32', value.shape))
