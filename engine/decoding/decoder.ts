@@ -11,20 +11,18 @@
  * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
  */
 import { Tensor } from 'onnxruntime-node'
-import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
-import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
-import type { StopWatch } from '../sampling/stop-strings.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph } from './decode-graph.ts'
 import { KeyValueCache, valuesPerToken } from './key-value-cache.ts'
 import { maskFeeds } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
 import { PromptPasses } from './prompt-passes.ts'
+import { checkRequest, drawToken, type Request, type Row } from './row.ts'
 
 /** Rows of a step: see above. */
 interface RowLimits {
@@ -50,22 +48,7 @@ export interface DecoderOptions {
   readonly stopTokens: readonly number[]
 }
 
-export interface Request {
-  /** Names the prompt in errors. */
-  readonly key: string
-  readonly prompt: Int32Array
-  readonly random: RandomStream
-  /** Told each token; true ends the response after it. */
-  readonly ends?: StopWatch
-}
-
-/** A sequence being decoded. */
-interface Row {
-  readonly index: number
-  readonly request: Request
-  readonly ids: number[]
-  readonly logp: number[]
-}
+export type { Request }
 
 export class Decoder {
   readonly #config: ModelConfig
@@ -111,7 +94,7 @@ export class Decoder {
     requests: readonly Request[],
     sampling: SamplingOptions,
   ): Promise<Generation[]> {
-    for (const request of requests) this.#check(request, sampling.maxNewTokens)
+    for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, this.#rows.most, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
@@ -136,17 +119,6 @@ export class Decoder {
     await this.#session.release()
   }
 
-  #check({ key, prompt }: Request, maxNewTokens: number): void {
-    if (prompt.length === 0) throw new GraspError('PROMPT_INVALID', `the prompt of ${key} has no tokens`)
-    if (prompt.length + maxNewTokens > this.#config.contextLength) {
-      throw new GraspError(
-        'PROMPT_TOO_LONG',
-        `the prompt of ${key} has ${prompt.length} tokens; with ${maxNewTokens} new ones it exceeds the model's ` +
-          `context of ${this.#config.contextLength}. Use fewer or shorter profile entries, or fewer new tokens.`,
-      )
-    }
-  }
-
   async #decode(
     fixed: Feeds,
     requests: readonly Request[],
@@ -167,7 +139,7 @@ export class Decoder {
     let next = 0
     /** Draws the row's next token; true when it was the last. */
     const ends = (row: Row, logits: Float32Array): boolean => {
-      const finished = this.#draw(row, logits, sampling)
+      const finished = drawToken(this.#sampler, this.#stop, row, logits, sampling)
       if (finished) results[row.index] = finished
       return finished !== undefined
     }
@@ -260,20 +232,6 @@ export class Decoder {
 
   #run(feeds: Feeds): Promise<Fetched> {
     return this.#session.run(feeds, this.#outputs)
-  }
-
-  /** Draws the row's next token; gives the generation when it is the last one. */
-  #draw(row: Row, logits: Float32Array, sampling: SamplingOptions): Generation | undefined {
-    const { token, logp } = this.#sampler.draw(logits, sampling, row.request.random(row.ids.length))
-    row.ids.push(token)
-    row.logp.push(logp)
-    const stopped = this.#stop.has(token) || row.request.ends?.(token) === true
-    if (!stopped && row.ids.length < sampling.maxNewTokens) return undefined
-    return {
-      ids: Int32Array.from(row.ids),
-      finish: stopped ? 'stop' : 'length',
-      logp: Float32Array.from(row.logp),
-    }
   }
 }
 
