@@ -82,7 +82,7 @@ describe('Kafka: a broker that is killed in the middle of a transaction', async 
     it(`${when} it is told to commit: the transaction is in once, or not at all and done again`, {
       skip: lacking,
     }, async () => {
-      // A transaction that times out while the broker starts may be aborted only in part (KAFKA-20734): what is
+      // A transaction that times out while the broker starts may be aborted only in part: what is
       // repeated then is dropped by who reads it, but here nothing is to be repeated.
       const timeouts = { session: 6_000, transaction: 120_000 }
       const settings = { brokers: broker.brokers, run: when, timeouts }
