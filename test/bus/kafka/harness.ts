@@ -92,6 +92,20 @@ export async function committedRecords(brokers: readonly string[], topic: string
   }
 }
 
+/** Resolves when no transaction is open in the topic's first partition. */
+export async function decided(brokers: readonly string[], topic: string): Promise<void> {
+  const cluster = new Client({ brokers, run: 'raw' }).cluster()
+  await cluster.connect()
+  try {
+    await cluster.addMultipleTargetTopics([topic])
+    const end = async (kind: 'stable' | 'written') => (await listOffsets(cluster, topic, [0], kind)).get(0)!
+    while ((await end('stable')) < (await end('written')))
+      await new Promise(resolve => setTimeout(resolve, 10))
+  } finally {
+    await cluster.disconnect()
+  }
+}
+
 /** Removes the records before an offset, as retention does. */
 export async function removeRecords(
   brokers: readonly string[],
