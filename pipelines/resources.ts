@@ -11,7 +11,7 @@ import { createBm25Retriever } from '../retrievers/bm25.ts'
 import { loadDenseRetriever } from '../retrievers/dense.ts'
 import type { Retriever } from '../retrievers/port.ts'
 import type { Config } from './config/config.ts'
-import { configIdentity, identityHash } from './config/identity.ts'
+import { identityHash } from './config/identity.ts'
 import type { JudgedContext, ModelContext, RetrievalContext, StageContext } from './context.ts'
 import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
@@ -32,8 +32,7 @@ export class Resources implements AsyncDisposable {
     const { signal, logger, progress } = hooks
     const stop$ = fromEvent(signal, 'abort').pipe(take(1), shareReplay(1))
     stop$.subscribe() // from now on, so that a late subscriber hears of an early signal
-    const identity = await configIdentity(config)
-    const log = await openClaimedLog(config, identity)
+    const { log, identity } = await openClaimedLog(config)
     const configHash = identityHash(identity)
     return new Resources({ config, configHash, log, logger, progress, stop$, stopped: () => signal.aborted })
   }

@@ -28,13 +28,18 @@ export function logPlace({ log, run }: Config): string {
   return log.kind === 'kafka' ? `${log.brokers?.join(', ')} (run ${run})` : log.path
 }
 
+export interface ClaimedLog {
+  readonly log: Log
+  /** As the log remembers it: keys that came with a newer version are not in it. */
+  readonly identity: Identity
+}
+
 /** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
-export async function openClaimedLog(config: Config, identity?: Identity): Promise<Log> {
-  const own = identity ?? (await configIdentity(config))
+export async function openClaimedLog(config: Config): Promise<ClaimedLog> {
+  const own = await configIdentity(config)
   const log = await openRunLog(config)
   try {
-    await claimLog(log, config, own)
-    return log
+    return { log, identity: await claimLog(log, config, own) }
   } catch (error) {
     await log.close()
     throw error
@@ -42,19 +47,20 @@ export async function openClaimedLog(config: Config, identity?: Identity): Promi
 }
 
 /** A log holds one run of one configuration: mixing two would make neither of them reproducible. */
-async function claimLog(log: Log, config: Config, identity: Identity): Promise<void> {
-  const before = await log.note('identity')
-  if (before === undefined) {
+async function claimLog(log: Log, config: Config, identity: Identity): Promise<Identity> {
+  const note = await log.note('identity')
+  if (note === undefined) {
     await log.setNote('identity', JSON.stringify(identity))
-    return
+    return identity
   }
-  const changed = differences(JSON.parse(before) as Identity, identity)
-  if (changed.length === 0) return
+  const before = JSON.parse(note) as Identity
+  const changed = differences(before, identity)
+  if (changed.length === 0) return before
   const questions = (await log.topics()).find(({ topic }) => topic === 'questions')
   if ((questions?.ends ?? []).every(end => end === 0)) {
     // Nothing came of the earlier try (a data file was wrong, say), so nothing can be mixed.
     await log.setNote('identity', JSON.stringify(identity))
-    return
+    return identity
   }
   throw new GraspError(
     'LOG_MISMATCH',

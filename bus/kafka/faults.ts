@@ -36,12 +36,13 @@ export function goneRecords(
   )
 }
 
-/** For what others write that is neither in nor out, for longer than brokers let it be. */
-export function undecided(topic: string): GraspError {
+/** For what others write that is neither in nor out, for longer than brokers let it be. `from`: its first offset. */
+export function undecided(place: string, from?: number): GraspError {
+  const where = from === undefined ? place : `${place}, from offset ${from} on,`
   return new GraspError(
     'LOG_UNAVAILABLE',
-    `a transaction in ${topic} stays open, so that nobody can tell what is written there; ` +
-      "stop the process that is at it, or end it with Kafka's tools (kafka-transactions)",
+    `a transaction in ${where} stays open, so that nobody can tell what is written there; ` +
+      "stop the process that is at it, or end it with Kafka's tools (kafka-transactions.sh find-hanging, then abort)",
   )
 }
 

@@ -46,6 +46,7 @@ import { type ScanOptions, scanTopic } from './scan.ts'
 import { ensureTopics } from './topics.ts'
 import { Transactions } from './transactions.ts'
 import { Turns } from './turns.ts'
+import { Undecided } from './undecided.ts'
 
 /** Requests are kept well under the brokers' limit of 100 MB. */
 const REQUEST_BYTES = 32 << 20
@@ -473,11 +474,14 @@ class KafkaLog implements Log {
     const { topic, partition, offset } = place
     const { cluster, names } = this.#log
     const cursors = new Map([[partition, offset]])
+    const undecided = new Undecided(names.topic(topic), this.#client.timeouts.away)
     for (;;) {
       const fetched = await retrying(cluster, () =>
         fetchPartitions(cluster, names.topic(topic), cursors, { maxBytes: 1 << 20, maxWait: 100 }),
       )
-      const { records, next } = fetched.get(partition)!
+      const answer = fetched.get(partition)!
+      undecided.look(partition, answer)
+      const { records, next } = answer
       if (records.length > 0 || next > offset) return Number(records[0]?.offset) === offset
     }
   }

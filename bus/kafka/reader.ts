@@ -21,6 +21,7 @@ import type { Member } from './requests.ts'
 import { retrying } from './retrying.ts'
 import { type Estate, Seat, type SeatParts } from './seat.ts'
 import { Signal } from './signal.ts'
+import { Undecided } from './undecided.ts'
 
 /** What is handed out without giving the event loop a turn, at most. */
 const BURST_RECORDS = 256
@@ -46,6 +47,7 @@ export class Reader<T extends Topic = Topic> {
   readonly #fetchBytes: number
   readonly #lanes: ReadonlyMap<number, Lane>
   readonly #wake = new Signal()
+  readonly #undecided: Undecided
   readonly #released: Subscription | undefined
   readonly #finished: Promise<Estate | undefined>
   #stops: readonly number[] | undefined
@@ -83,6 +85,8 @@ export class Reader<T extends Topic = Topic> {
       check: () => this.#check(),
       failed: (cause: unknown) => this.#failed(cause),
     }
+    const { away, transaction } = parts.client.timeouts
+    this.#undecided = new Undecided(parts.log.names.topic(topic), Math.max(away, 2 * transaction))
     this.#seat = new Seat(parts, seat, estate)
     this.#lanes = this.#seat.lanes
     this.#released = options.released$?.subscribe(places => {
@@ -271,7 +275,9 @@ export class Reader<T extends Topic = Topic> {
     ).catch(async cause => {
       throw (await this.#gone(cause)) ?? cause
     })
-    for (const [p, { records, next }] of fetched) {
+    for (const [p, answer] of fetched) {
+      this.#undecided.look(p, answer)
+      const { records, next } = answer
       await prepare(codec, this.topic, records, () => log.meta.refresh())
       const lane = this.#lanes.get(p)
       // Lost or set anew while the answer was on its way.

@@ -6,6 +6,7 @@ import type { ClusterLog } from './cluster-log.ts'
 import { deliver, prepare } from './delivery.ts'
 import { fetchPartitions, listOffsets } from './fetch.ts'
 import type { KafkaCodec } from './options.ts'
+import { isAfter, type Mark, originOf } from './origin.ts'
 import { retrying } from './retrying.ts'
 
 export interface ScanOptions {
@@ -22,9 +23,11 @@ interface Lane {
   cursor: number
   records: readonly RawMessage[]
   next: number
+  /** The last origin of each source, so that repetitions are left out as a reader leaves them out. */
+  readonly seen: Map<string, Mark>
 }
 
-/** The partitions' records merged by their timestamps. */
+/** The partitions' records merged by their timestamps, without repetitions of those that were there before. */
 export async function* scanTopic<T extends Topic>(
   log: ClusterLog,
   codec: KafkaCodec,
@@ -36,7 +39,7 @@ export async function* scanTopic<T extends Topic>(
   const wanted = partition === undefined ? [...ends.keys()] : [partition]
   const starts = await startsOf(log, topic, wanted, from)
   const lanes: Lane[] = wanted.map(p => {
-    return { partition: p, end: ends[p] ?? 0, cursor: starts.get(p)!, records: [], next: 0 }
+    return { partition: p, end: ends[p] ?? 0, cursor: starts.get(p)!, records: [], next: 0, seen: new Map() }
   })
   const refresh = () => log.meta.refresh()
   for (let count = 0; count < limit; count++) {
@@ -61,11 +64,21 @@ async function fill(
       fetchPartitions(log.cluster, log.names.topic(topic), cursors, LIMITS),
     )
     const { records, next } = fetched.get(lane.partition)!
-    lane.records = records.filter(({ offset }) => Number(offset) < lane.end)
+    lane.records = records.filter(record => Number(record.offset) < lane.end && !isRepeated(lane, record))
     lane.next = 0
     lane.cursor = next
     await prepare(codec, topic, lane.records, refresh)
   }
+}
+
+function isRepeated({ seen }: Lane, message: RawMessage): boolean {
+  const origin = originOf(message)
+  if (!origin) return false
+  const { source, mark } = origin
+  const last = seen.get(source)
+  if (last && !isAfter(mark, last)) return true
+  seen.set(source, mark)
+  return false
 }
 
 async function startsOf(

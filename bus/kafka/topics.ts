@@ -21,7 +21,8 @@ interface Wanted {
   readonly config: Readonly<Record<string, string>>
 }
 
-const APPEAR_MS = 20_000
+/** A busy cluster takes its time to tell all brokers of new topics. */
+const APPEAR_MS = 60_000
 
 /** Only the newest record of each key is needed. */
 const COMPACTED: ReadonlySet<Topic> = new Set(['policies'])

@@ -8,7 +8,7 @@ export async function ingestCommand(session: Session): Promise<void> {
   const { logger, progress } = session.hooks
   const signal = session.askToStop('stopping after this item')
   progress({ kind: 'phase', name: 'reading data' })
-  const log = await openClaimedLog(config)
+  const { log } = await openClaimedLog(config)
   try {
     const ingested = await ingest({ config, log, logger, progress }, signal)
     if (!ingested.complete) {

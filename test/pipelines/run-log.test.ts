@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import kafkajs from 'kafkajs'
 import { Names } from '../../bus/kafka/names.ts'
+import { configIdentity, identityHash } from '../../pipelines/config/identity.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
-import { openRunLog } from '../../pipelines/run-log.ts'
+import { openClaimedLog, openRunLog } from '../../pipelines/run-log.ts'
 import { withAdmin } from '../bus/kafka/harness.ts'
 import { questions, until } from '../bus/samples.ts'
 import { findKafka } from '../helpers/kafka-broker.ts'
@@ -74,3 +75,25 @@ test(
     }
   },
 )
+
+test('a log written before a configuration key existed keeps the identity that its checkpoints name', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'grasp-run-log-'))
+  try {
+    const lines = ['model: { path: m }', 'data: { train: t.json }', 'judge: { kind: lexical }']
+    await writeFile(join(folder, 'grasp.yaml'), `${lines.join('\n')}\n`)
+    await writeFile(join(folder, 't.json'), '[]')
+    const config = loadConfig({ cwd: folder, set: ['run=older'] })
+    const { 'training.lora.rank': rank, ...older } = await configIdentity(config)
+    assert.notEqual(rank, undefined)
+    const log = await openRunLog(config)
+    await log.setNote('identity', JSON.stringify(older))
+    await log.append(questions(1))
+    await log.close()
+
+    const claimed = await openClaimedLog(config)
+    await claimed.log.close()
+    assert.equal(identityHash(claimed.identity), identityHash(older))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { after, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { mergeMap } from 'rxjs'
+import kafkajs from 'kafkajs'
+import { concatMap, mergeMap } from 'rxjs'
 import { openFlow } from '../../../bus/flow.ts'
 import { openKafkaLog } from '../../../bus/kafka/log.ts'
 import { type LogRecord, output } from '../../../bus/port.ts'
@@ -12,7 +13,7 @@ import type { GraspError } from '../../../errors/grasp-error.ts'
 import { findKafka, lacksOwnKafka } from '../../helpers/kafka-broker.ts'
 import { KafkaProcess } from '../../helpers/kafka-process.ts'
 import { all, gather, letter, letterOutput, questions, until } from '../samples.ts'
-import { testRun, withAdmin } from './harness.ts'
+import { committedRecords, decided, testRun, withAdmin, withTransactions } from './harness.ts'
 
 const kafka = await findKafka()
 const skip = kafka.brokers ? false : kafka.skip
@@ -65,6 +66,111 @@ describe('Kafka: a broker that is killed', async () => {
     } finally {
       await log.close()
       await broker.stop()
+    }
+  })
+})
+
+describe('Kafka: a broker that is killed in the middle of a transaction', async () => {
+  const lacking = (await lacksOwnKafka()) ?? false
+  let broker: KafkaProcess
+  before(async () => {
+    if (lacking) return
+    broker = await KafkaProcess.create()
+    await broker.start()
+  })
+  after(() => broker?.stop())
+  for (const when of ['before it is told to commit', 'after it has committed'] as const) {
+    it(`${when}: the transaction is in once, or not at all and done again`, { skip: lacking }, async () => {
+      const run = when.split(' ')[0]!
+      // A transaction that times out while the broker starts may be aborted only in part: what is
+      // repeated then is dropped by who reads it, but here nothing is to be repeated.
+      const timeouts = { session: 6_000, transaction: 120_000 }
+      const log = await openKafkaLog({ brokers: broker.brokers, run, timeouts })
+      try {
+        await log.append(questions(12, () => 'k'))
+        await log.seal(['questions'])
+        const flow = openFlow(log, 'questions', { stage: 's', group: 'g', credits, until: 'sealed' })
+        const work = concatMap(async (record: LogRecord<'questions'>) => ({
+          consumed: [record],
+          outputs: [output('deadletters', record.key, letter(record.value.id, new Uint8Array(9)))],
+        }))
+        let commits = 0
+        await withTransactions(
+          transaction => {
+            const commit = transaction.commit.bind(transaction)
+            transaction.commit = async () => {
+              if (++commits !== 2) return commit()
+              if (run === 'after') {
+                await commit()
+                // A broker that dies before it has written this down everywhere may leave the transaction open.
+                await decided(broker.brokers, `grasp.${run}.deadletters`)
+              }
+              await broker.kill()
+              await broker.start()
+              if (run === 'before') return commit()
+              // The answer never came.
+              throw Object.assign(new Error('closed connection'), { code: 'ECONNRESET' })
+            }
+          },
+          () => all(flow.records$.pipe(work, flow.commit({ seal: ['deadletters'] }))),
+        )
+        const ids = Array.from({ length: 12 }, (_, i) => `q${i}`)
+        const scanned = await gather(log.scan('deadletters'))
+        assert.deepEqual(
+          scanned.map(record => record.value!.key),
+          ids,
+        )
+        const raw = await committedRecords(broker.brokers, `grasp.${run}.deadletters`)
+        assert.equal(raw.length, 12, 'nothing is in the log twice')
+        assert.deepEqual(
+          await log.committed('questions', 'g'),
+          (await log.topics()).find(info => info.topic === 'questions')!.ends,
+        )
+      } finally {
+        await log.close()
+      }
+    })
+  }
+})
+
+describe('Kafka: a transaction that nobody ends', { skip }, () => {
+  it('is told to a reader that it holds up', async () => {
+    const timeouts = { away: 3_000, session: 6_000, transaction: 1_000 }
+    const { names, open, remove } = testRun(brokers, { timeouts })
+    const log = await open()
+    const silent = { brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }
+    const hanging = new kafkajs.Kafka(silent).producer({
+      transactionalId: names.topic('questions'),
+      transactionTimeout: 600_000,
+      maxInFlightRequests: 1,
+      idempotent: true,
+    })
+    try {
+      await log.append(questions(2))
+      await hanging.connect()
+      const transaction = await hanging.transaction()
+      const topic = names.topic('questions')
+      await transaction.send({ topic, messages: [{ partition: 0, key: 'k', value: 'of another' }] })
+      const read: string[] = []
+      await assert.rejects(
+        log
+          .read('questions', { group: 'g', credits, until: 'never' })
+          .forEach(({ key }) => void read.push(key)),
+        (error: GraspError) => {
+          assert.equal(error.code, 'LOG_UNAVAILABLE')
+          assert.match(
+            error.message,
+            new RegExp(`${topic}/0, from offset 2 on, stays open.*kafka-transactions`),
+          )
+          return true
+        },
+      )
+      assert.equal(read.length, 2, 'what is before it is read')
+      await transaction.abort()
+    } finally {
+      await hanging.disconnect()
+      await log.close()
+      await remove()
     }
   })
 })

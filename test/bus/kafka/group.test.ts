@@ -170,6 +170,10 @@ describe('Kafka: an output that comes twice', { skip }, () => {
       const read = () => all(log.read('deadletters', { group: 'down', credits, until: 'end' }))
       const keys = async () => (await read()).map(record => record.value!.key)
       assert.deepEqual(await keys(), ['0', '1', '2'])
+      assert.deepEqual(
+        (await gather(log.scan('deadletters'))).map(record => record.value!.key),
+        ['0', '1', '2'],
+      )
       // Committed half-way, by a reader, so that what it had seen is kept beside its position.
       await new Promise<void>((resolve, reject) => {
         const reading = log

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Kafka, logLevel, type Transaction } from 'kafkajs'
-import { Client } from '../../../bus/kafka/client.ts'
+import { Client, type RawMessage } from '../../../bus/kafka/client.ts'
+import { fetchPartitions, listOffsets } from '../../../bus/kafka/fetch.ts'
 import { openKafkaLog } from '../../../bus/kafka/log.ts'
 import { Names } from '../../../bus/kafka/names.ts'
 import type { KafkaLogOptions } from '../../../bus/kafka/options.ts'
@@ -66,6 +67,42 @@ export function makeKafkaHarness(brokers: readonly string[]): MakeHarness {
         appendRaw(brokers, run.names.topic(topic), partitions[topic] ?? 1, key, payload),
       remove: run.remove,
     }
+  }
+}
+
+/** The committed records of a topic's first partition, repetitions and all. */
+export async function committedRecords(brokers: readonly string[], topic: string): Promise<RawMessage[]> {
+  const cluster = new Client({ brokers, run: 'raw' }).cluster()
+  await cluster.connect()
+  try {
+    await cluster.addMultipleTargetTopics([topic])
+    const end = (await listOffsets(cluster, topic, [0], 'stable')).get(0)!
+    const found: RawMessage[] = []
+    for (let cursor = 0; cursor < end; ) {
+      const limits = { maxBytes: 1 << 20, maxWait: 100 }
+      const { records, next } = (await fetchPartitions(cluster, topic, new Map([[0, cursor]]), limits)).get(
+        0,
+      )!
+      found.push(...records)
+      cursor = next
+    }
+    return found
+  } finally {
+    await cluster.disconnect()
+  }
+}
+
+/** Resolves when no transaction is open in the topic's first partition. */
+export async function decided(brokers: readonly string[], topic: string): Promise<void> {
+  const cluster = new Client({ brokers, run: 'raw' }).cluster()
+  await cluster.connect()
+  try {
+    await cluster.addMultipleTargetTopics([topic])
+    const end = async (kind: 'stable' | 'written') => (await listOffsets(cluster, topic, [0], kind)).get(0)!
+    while ((await end('stable')) < (await end('written')))
+      await new Promise(resolve => setTimeout(resolve, 10))
+  } finally {
+    await cluster.disconnect()
   }
 }
 
