@@ -95,7 +95,7 @@ export class DeviceOptimiser {
   /** @param upload as the parameters of those names are held */
   async restore(
     state: OptimiserState | undefined,
-    upload: (moments: ReadonlyMap<string, Tensor>) => Promise<Map<string, Resident>>,
+    upload: (moments: ReadonlyMap<string, Tensor>) => Promise<ResidentWeights>,
   ): Promise<void> {
     this.free()
     this.#steps = state?.steps ?? 0
