@@ -9,7 +9,7 @@ import type { ModelConfig } from './architectures/config.ts'
 import type { Backend, Held } from './backend.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
-import { openCpuBackend } from './cpu-backend.ts'
+import { type BackendOptions, openCpuBackend } from './cpu-backend.ts'
 import { Policies } from './policies.ts'
 import type {
   Accumulated,
@@ -50,11 +50,16 @@ type Model = Omit<ModelDirectory, 'weights'>
 /** Stands for the teacher's weights among the policies of a checkpoint: version 0 is not stored. */
 const TEACHER: Weights = new Map()
 
+/** Opens what an engine works with. */
+export type OpenBackend = (config: ModelConfig, options: BackendOptions) => Promise<Backend>
+
 /** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used; as openDeviceBackend. */
-export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
+export async function openLocalEngine(
+  options: EngineOptions,
+  open: OpenBackend = options.device === 'cpu' ? openCpuBackend : openDeviceBackend,
+): Promise<Engine> {
   const { weights, ...model } = await loadModelDirectory(options.path)
   const tokenizer = ChatTokenizer.load(model, model.rawConfig, model.config.vocabularySize)
-  const open = options.device === 'cpu' ? openCpuBackend : openDeviceBackend
   const backend = await open(model.config, { ...options, stopTokens: tokenizer.stopTokens })
   try {
     return await engineOf(options, model, tokenizer, backend, await backend.hold(weights))
