@@ -37,11 +37,11 @@ export class DeviceOptimiser {
     this.#sessions = new DeviceSessions(device)
   }
 
-  /** L2 norm over all sums. */
+  /** L2 norm over all sums, in the order of their names: weights from a checkpoint may come in another. */
   async norm(sums: GradientSums): Promise<number> {
     return scoped(this.#device, async scope => {
       let total: Tensor = new Tensor('float32', new Float32Array(1), [1])
-      for (const name of sums.names()) {
+      for (const name of [...sums.names()].sort()) {
         for (const part of sums.parts(name)) {
           const rank = part.dims.length
           const session = await this.#sessions.get(`squares ${rank}`, () => squaresGraph(rank))

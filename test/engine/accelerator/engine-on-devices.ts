@@ -17,7 +17,7 @@ export function engineOnDevice(name: string, kind: Device['kind'], bindingBytes?
     })
   engineContract(name, open, kind)
   after(() => {
-    assert.ok(devices.length > 5)
+    assert.ok(devices.length > 0)
     for (const device of devices) assert.equal(device.live, 0)
   })
 }
