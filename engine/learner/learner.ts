@@ -34,7 +34,7 @@ export interface LearnerOptions extends SessionOptions {
   readonly lora?: LoraOptions | undefined
 }
 
-const ACTIVATION_BYTES = 2 ** 30
+export const ACTIVATION_BYTES = 2 ** 30
 
 /** Rows `from` to `from + count − 1` of a sequence are wanted. */
 export interface Sequence {
