@@ -45,6 +45,12 @@ export type ProgressEvent =
       readonly files: number
       readonly totalFiles: number
     }
+  /** The engine's process died, and the work begins again from what the log and the last checkpoint have. */
+  | {
+      readonly kind: 'recovery'
+      /** In this process so far. */
+      readonly deaths: number
+    }
 
 export interface RunHooks {
   /** Aborted: finish the step, checkpoint, stop. The run then ends with GraspError INTERRUPTED. */
