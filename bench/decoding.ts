@@ -10,7 +10,7 @@
  *   --python           PyTorch with transformers' `generate`
  *   --llama-cpp        a folder with node-llama-cpp in its node_modules, and the model as a GGUF file in f32
  *                      (peers/gguf_f32.py makes one)
- *   --transformers-js  @huggingface/transformers' `generate`: a folder with config.json and onnx/model.onnx
+ *   --transformers-js  @huggingface/transformers' `generate`, and the folder that peers/onnx_export.py made of the model
  *
  * Cases of n sequences: `distinct` prompts; prompts that have their first half in common (`shared`), as the pipeline's
  * have their system text; n `samples` of one prompt at temperature 1. The others are greedy.

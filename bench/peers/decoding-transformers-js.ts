@@ -1,4 +1,4 @@
-/** Decoding by the `generate` of @huggingface/transformers on an ONNX export: a peer of bench/decoding.ts, which starts this. */
+/** Decoding by @huggingface/transformers on what peers/onnx_export.py made: a peer of bench/decoding.ts, which starts this. */
 import { dirname } from 'node:path'
 import { AutoModelForCausalLM, env, Tensor } from '@huggingface/transformers'
 import { checkLengths, type DecodingTask, timeCases } from './decoding-task.ts'
