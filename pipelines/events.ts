@@ -57,4 +57,6 @@ export interface RunHooks {
   readonly signal: AbortSignal
   readonly logger: Logger
   readonly progress: (event: ProgressEvent) => void
+  /** How long brokers may be away when the log is opened, milliseconds; a few seconds unless told. */
+  readonly patience?: number
 }

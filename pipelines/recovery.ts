@@ -35,7 +35,8 @@ export async function recovering<T>(
       hooks.progress(event)
     }
     try {
-      return await work({ ...hooks, progress })
+      // Who is at work already waits for brokers longer than who starts.
+      return await work({ ...hooks, progress, ...(total > 1 && { patience: config.log.timeouts.away }) })
     } catch (thrown) {
       const error = firstFailure(thrown)
       if (!(error instanceof GraspError) || error.code !== 'ENGINE_DIED') throw thrown

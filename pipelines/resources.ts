@@ -29,15 +29,15 @@ export class Resources implements AsyncDisposable {
   }
 
   static async open(config: Config, hooks: RunHooks): Promise<Resources> {
-    const { signal, logger, progress } = hooks
-    const { log, identity } = await openClaimedLog(config)
+    const { signal, logger, progress, patience } = hooks
+    const stopped = () => signal.aborted
+    const { log, identity } = await openClaimedLog(config, { stopped, ...defined({ patience }) })
     const configHash = identityHash(identity)
     // A late subscriber hears of an early signal.
     const stop$ = new ReplaySubject<void>(1)
     const stop = () => stop$.next()
     if (signal.aborted) stop()
     signal.addEventListener('abort', stop, { once: true })
-    const stopped = () => signal.aborted
     const resources = new Resources({ config, configHash, log, logger, progress, stop$, stopped })
     resources.onClose(async () => signal.removeEventListener('abort', stop))
     return resources

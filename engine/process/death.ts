@@ -30,8 +30,8 @@ export function deathOf({ code, signal, silent, during }: Ending): GraspError {
   }
   if (signal === 'SIGKILL') {
     return died(
-      `was killed (SIGKILL), most often because memory ran out,${at(during)}. Lower model.tokensPerPass or ` +
-        'model.sequencesPerPass, or use a machine with more memory',
+      `was killed (SIGKILL), most often because memory ran out,${at(during)}. Use a machine with more memory or, in ` +
+        'another run, a lower model.tokensPerPass or model.sequencesPerPass',
     )
   }
   if (signal) return died(`died of ${signal}, a fault in native code,${at(during)}`)

@@ -46,7 +46,7 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
   const prompts = ['a', 'b', 'c', 'd'].map(key => ({ key, ids: Int32Array.of(5) }))
 
   for (const [signal, how] of [
-    ['SIGKILL', /was killed \(SIGKILL\).*memory.*while it sampled responses to a, b, c and 1 more\. Lower/],
+    ['SIGKILL', /was killed \(SIGKILL\).*memory.*while it sampled responses to a, b, c and 1 more\. Use/],
     ['SIGSEGV', /died of SIGSEGV, a fault in native code, while it sampled responses to a, b, c and 1 more$/],
   ] as const) {
     it(`of the engine by ${signal}: calls under way and later ones fail, and say how it died and at what`, async () => {
