@@ -169,6 +169,7 @@ export class Learner {
   ): { weights: Weights; gradientNorm: number } {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
     const updated = adamw(weights, name => sums.data(name), scale, state, options, made, into)
+    sums.clear()
     return { weights: updated, gradientNorm }
   }
 
@@ -187,6 +188,7 @@ export class Learner {
   ): Promise<{ weights: Weights; adapter: Weights; gradientNorm: number }> {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
     const updated = adamw(adapter, name => sums.data(name), scale, state, options)
+    sums.clear()
     return { weights: await this.#merger!.merge(base, updated, made, into), adapter: updated, gradientNorm }
   }
 
