@@ -60,7 +60,11 @@ const task: MemoryTask = {
 const child = fileURLToPath(new URL('memory/child.ts', import.meta.url))
 const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
 const { config } = await readModelConfig(flags.model)
-const use = engineMemory(config, { ...task.engine, responseTokens: response })(prompt + response)
+const use = engineMemory(config, {
+  ...task.engine,
+  responseTokens: response,
+  scoredTogether: rows,
+})(prompt + response)
 const { parts, bytes } = flags.decode ? use.decoding : use.training
 const measured = Math.max(...marks.map(mark => mark.bytes))
 

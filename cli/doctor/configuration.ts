@@ -9,6 +9,7 @@ import { type Fit, fitOf, type Saving, savings } from '../../engine/memory/fit.t
 import { parameterCount } from '../../engine/memory/parameter-count.ts'
 import type { MemorySettings } from '../../engine/memory/settings.ts'
 import { ChatTokenizer } from '../../engine/tokens/chat-tokenizer.ts'
+import { firstNonFinite } from '../../engine/weights/finite.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { readModelFiles } from '../../engine/weights/model-files.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -102,6 +103,8 @@ function memoryOf(config: Config, shape: ModelConfig, free: number): ModelMemory
     keepPolicies: rollout.lag,
     optimiserState: training.optimiserState,
     responseTokens: rollout.maxNewTokens,
+    scoredTogether: training.batch,
+    trainedTogether: training.microbatch,
     ...(lora && { lora }),
   }
   const fit = fitOf(shape, settings, free)
@@ -128,7 +131,15 @@ async function describeModel({ model: { path }, training }: Config, memory?: Mod
         `${size(free)} are free on ${device}; what takes less is below`,
     )
   }
-  const { config: shape } = await loadModelDirectory(path)
+  const { config: shape, weights } = await loadModelDirectory(path)
+  const odd = firstNonFinite(weights)
+  if (odd) {
+    throw new GraspError(
+      'MODEL_INVALID',
+      `${path}: ${odd.name} holds ${count(odd.count)} values that are infinite or no numbers; whatever is made of ` +
+        'the model would be too. Fetch it again, or go back to a checkpoint before its training diverged.',
+    )
+  }
   const { all } = parameterCount(shape)
   const some = trained(shape)
   return (

@@ -34,18 +34,27 @@ export function engineMemory(
   const count = parameterCount(config, settings.lora)
   const process: Part = { what: 'the process', bytes: PROCESS_BYTES }
   const weights: Part = { what: 'weights', bytes: F32_BYTES * count.all }
+  // Cosines and sines of half a head, once for decoding and once for training.
+  const tables: Part = { what: 'rotary tables', bytes: 2 * F32_BYTES * config.contextLength * config.headDim }
   return length => {
     const decoding = decodingParts(config, settings, length)
-    const pass = largestPass(length, settings.tokensPerPass)
+    const { tokensPerPass, scoredTogether, trainedTogether } = settings
+    const scoring = layersOf(largestPass(length, tokensPerPass, scoredTogether))
+    const pass = largestPass(length, tokensPerPass, trainedTogether)
     const layer = layersOf(pass)
+    const response = Math.min(length, settings.responseTokens ?? length)
+    const tokens = {
+      scored: response * (scoredTogether ?? Number.POSITIVE_INFINITY),
+      trained: response * pass.rows,
+    }
     const room = layer.kept > 0 ? Math.floor(ACTIVATION_BYTES / layer.kept) : config.layers
     const whole = Math.min(config.layers, room)
-    const response = Math.min(length, settings.responseTokens ?? length)
     const moment = settings.optimiserState === 'bf16' ? 2 : 4
     return {
-      decoding: memoryUse([process, weights, ...decoding]),
+      decoding: memoryUse([process, weights, tables, ...decoding]),
       training: memoryUse([
         process,
+        tables,
         { ...weights, what: "the teacher's weights" },
         { what: "the student's weights", bytes: versions(settings) * F32_BYTES * count.changed },
         { what: 'gradients', bytes: F32_BYTES * count.trained },
@@ -57,14 +66,15 @@ export function engineMemory(
           what: 'activations',
           bytes:
             whole * layer.kept +
-            (config.layers + 6) * layer.input +
-            layer.forward +
+            (config.layers + 3) * layer.input +
+            3 * scoring.input +
+            Math.max(layer.forward, scoring.forward) +
             (whole > 0 ? layer.kept + layer.forward + layer.backward : 0) +
             (whole < config.layers ? layer.recomputing : 0),
         },
         {
           what: 'output head and loss',
-          bytes: headMemory(config, pass.rows * response, settings.lora !== undefined),
+          bytes: headMemory(config, tokens, settings.lora !== undefined),
         },
       ]),
     }

@@ -63,6 +63,7 @@ export function savings(config: ModelConfig, settings: MemorySettings, length: n
     ],
     ['training.optimiserState: bf16', { optimiserState: 'bf16' }, optimiserState !== 'bf16'],
     [`model.tokensPerPass: ${length}`, { tokensPerPass: length }, tokensPerPass > length],
+    ['training.microbatch: 1', { trainedTogether: 1 }, settings.trainedTogether !== 1],
     ['model.sequencesPerPass: 4', { sequencesPerPass: 4 }, sequencesPerPass > 4],
     ['rollout.lag: 0', { keepPolicies: 0 }, keepPolicies > 0],
   ]

@@ -19,9 +19,9 @@ export interface Pass {
   readonly length: number
 }
 
-/** The pass of the most tokens, of sequences of one length. */
-export function largestPass(length: number, tokensPerPass: number): Pass {
-  return { rows: Math.max(1, Math.floor(tokensPerPass / length)), length }
+/** The pass of the most tokens, of sequences of one length. @param most of them */
+export function largestPass(length: number, tokensPerPass: number, most = Number.POSITIVE_INFINITY): Pass {
+  return { rows: Math.max(1, Math.min(most, Math.floor(tokensPerPass / length))), length }
 }
 
 export interface LayerMemory {
@@ -60,15 +60,15 @@ export function layerMemory(config: ModelConfig, lora?: LoraOptions): (pass: Pas
 }
 
 /**
- * Of the output head, while it computes numbers of tokens, of as many as it takes at once, and a loss with its gradients.
- * @param tokens of the responses in a pass
+ * Of the output head, while it computes the numbers of scored tokens, and a loss with its gradients.
+ * @param tokens of the responses that are scored together, and of those in a training pass
  */
 export function headMemory(
   { vocabularySize: V, hiddenSize: D }: ModelConfig,
-  tokens: number,
+  tokens: { readonly scored: number; readonly trained: number },
   frozen: boolean,
 ): number {
   const most = Math.max(1, Math.floor(CHUNK_ELEMENTS / V))
-  const loss = 5.3 * F32_BYTES * V * Math.min(tokens, most)
-  return 8 * F32_BYTES * V * most + loss + (frozen ? 0 : F32_BYTES * V * D)
+  const chunk = (count: number) => F32_BYTES * V * Math.min(count, most)
+  return 8 * chunk(tokens.scored) + 5.3 * chunk(tokens.trained) + (frozen ? 0 : F32_BYTES * V * D)
 }

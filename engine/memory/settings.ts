@@ -8,6 +8,10 @@ export interface MemorySettings
   > {
   /** Longest response, tokens; as long as the sequence where it is left out. */
   readonly responseTokens?: number
+  /** Responses that are scored in one call; enough to fill the output head's chunk where it is left out. */
+  readonly scoredTogether?: number
+  /** Responses that gradients are accumulated of in one call; as many as a pass takes where it is left out. */
+  readonly trainedTogether?: number
 }
 
 /** The configuration's defaults. */

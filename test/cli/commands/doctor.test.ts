@@ -1,9 +1,10 @@
 /** The command as it is printed; what each part finds out is tested beside that part. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { readSafetensors, writeSafetensors } from '../../../engine/weights/safetensors.ts'
 import { makeTinyRun, type TinyRun } from '../../helpers/tiny-run.ts'
 import { graspHere } from '../in-process.ts'
 
@@ -79,5 +80,25 @@ test('a model that no memory holds is told before its weights are read, with wha
   assert.match(
     stdout,
     /^ {2}training does not fit\n {2}decoding does not fit\n {2}Less memory for training is needed with\n/m,
+  )
+})
+
+test('weights that are no numbers are told, with the tensor', async () => {
+  const model = join(run.folder, 'odd')
+  await cp(join(run.folder, 'model'), model, { recursive: true })
+  const file = join(model, 'model.safetensors')
+  const weights = await readSafetensors(file)
+  const norm = weights.get('model.norm.weight')!.data as Float32Array
+  norm[0] = Number.NaN
+  norm[1] = Number.POSITIVE_INFINITY
+  await writeSafetensors(file, weights, { dtype: 'f32' })
+  const { code, stdout } = await graspHere(
+    ['doctor', '--config', run.config, '--set', `model.path=${model}`],
+    { cwd: run.folder },
+  )
+  assert.equal(code, 1)
+  assert.match(
+    stdout,
+    /^FAIL {2}model +\S+: model\.norm\.weight holds 2 values that are infinite or no numbers/m,
   )
 })

@@ -83,13 +83,10 @@ test('an estimate is near the greatest resident memory of a process that trains'
     const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
     const measured = Math.max(...marks.map(({ bytes }) => bytes))
     const { config } = await readModelConfig(model.path)
-    const { bytes } = engineMemory(config, { ...task.engine, responseTokens: response })(
-      prompt + response,
-    ).training
-    // Scoring is counted with a whole chunk of the head, of which these few tokens are a part.
-    const unused = 8 * 4 * 8192 * (2 ** 24 / 8192 - rows * response)
-    const ratio = (bytes - unused) / measured
-    assert.ok(ratio > 0.75 && ratio < 1.35, `estimated ${bytes - unused}, measured ${measured}`)
+    const settings = { ...task.engine, responseTokens: response, scoredTogether: rows }
+    const { bytes } = engineMemory(config, settings)(prompt + response).training
+    const ratio = bytes / measured
+    assert.ok(ratio > 0.75 && ratio < 1.35, `estimated ${bytes}, measured ${measured}`)
   } finally {
     await model.remove()
   }
