@@ -46,7 +46,7 @@ for (let step = 0; step < task.steps; step++) {
   } as const
   // In place, as the engine does where no older version is kept, and as the peer does; the first are the teacher's.
   const own = weights === initial ? undefined : weights
-  const into = (name: string) => own?.get(name)!.data as Float32Array | undefined
+  const into = (name: string) => own?.get(name)?.data as Float32Array | undefined
   const updated = await learner.update(weights, state, options, undefined, into)
   weights = updated.weights
   const end = performance.now()
