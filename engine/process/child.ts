@@ -15,6 +15,12 @@ const START_SECONDS = 60
 /** Questions that are answered at once, also while the engine works on another. */
 const ASIDE: ReadonlySet<string> = new Set(['info', 'encodeChat', 'decode'])
 
+/** Processes that run. One that hangs would not notice that its parent is gone. */
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 interface Pending {
   readonly question: Question
   resolve(result: unknown): void
@@ -47,6 +53,7 @@ export class EngineChild {
       // Standard output belongs to the parent's results.
       stdio: ['ignore', 2, 2, 'ipc'],
     })
+    running.add(this.#process)
     this.#watchdog = new Watchdog(
       () => (this.#isUp ? hangSeconds : Math.max(hangSeconds, START_SECONDS)),
       seconds => {
@@ -62,6 +69,7 @@ export class EngineChild {
     })
     this.#exited = new Promise(resolve => {
       this.#process.once('exit', (code, signal) => {
+        running.delete(this.#process)
         const silent = this.#silent
         this.#die(deathOf({ code, signal, during: this.#during(), ...(silent !== undefined && { silent }) }))
         resolve()

@@ -34,6 +34,11 @@ export function deathOf({ code, signal, silent, during }: Ending): GraspError {
         'another run, a lower model.tokensPerPass or model.sequencesPerPass',
     )
   }
+  if (signal === 'SIGABRT') {
+    return died(
+      `gave up (SIGABRT), often for want of memory,${at(during)}; its last words are on standard error`,
+    )
+  }
   if (signal) return died(`died of ${signal}, a fault in native code,${at(during)}`)
   if (code !== null && code >= FAULTS) {
     return died(`died of a fault in native code (0x${code.toString(16)})${at(during)}`)
@@ -46,7 +51,7 @@ export function deathOf({ code, signal, silent, during }: Ending): GraspError {
 }
 
 function died(how: string): GraspError {
-  return new GraspError('ENGINE_DIED', `the engine's process ${how.replace(/,$/, '')}`)
+  return new GraspError('ENGINE_DIED', `the engine's process ${how}`)
 }
 
 function at(question: Question | undefined): string {

@@ -23,8 +23,8 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
   })
 
   /** A program that opens an engine, says so, and keeps it busy until it is told to stop. */
-  function launchParent(): { parent: ChildProcess; line(): Promise<string> } {
-    const program = fileURLToPath(new URL('./busy-parent.ts', import.meta.url))
+  function launchParent(file = 'busy-parent.ts'): { parent: ChildProcess; line(): Promise<string> } {
+    const program = fileURLToPath(new URL(file, import.meta.url))
     const parent = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, model.path], {
       stdio: ['ignore', 'pipe', 'inherit'],
       // A process group of its own, so that a signal can reach it and what belongs to it as Ctrl-C does.
@@ -47,6 +47,7 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
 
   for (const [signal, how] of [
     ['SIGKILL', /was killed \(SIGKILL\).*memory.*while it sampled responses to a, b, c and 1 more\. Use/],
+    ['SIGABRT', /gave up \(SIGABRT\), often for want of memory, while it sampled .*; its last words/],
     ['SIGSEGV', /died of SIGSEGV, a fault in native code, while it sampled responses to a, b, c and 1 more$/],
   ] as const) {
     it(`of the engine by ${signal}: calls under way and later ones fail, and say how it died and at what`, async () => {
@@ -118,6 +119,11 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
     const { parent, engine } = await startParent()
     parent.kill('SIGKILL')
     await gone(engine)
+  })
+
+  it('of the parent by its own decision: an engine that hangs is taken along', async () => {
+    const { line } = launchParent('leaving-parent.ts')
+    await gone(Number(await line()))
   })
 
   it('by Ctrl-C: the engine goes on until the parent is done', async () => {
