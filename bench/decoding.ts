@@ -1,16 +1,24 @@
 /**
- * Greedy decoding: prompts read and new tokens drawn, by the number of sequences decoded together, against the
- * `generate` of PyTorch's transformers on the same model and tokens, f32. The sides take turns in processes of their
- * own; the best of all repeats counts for both.
+ * Decoding: prompts read and new tokens drawn, against other engines on the same model and token ids, f32. The sides take
+ * turns in processes of their own; the best of all repeats counts for each.
  *
  *     node --import tsx bench/decoding.ts [--model DIR] [--prompt 128] [--new 48] [--sequences 1,16]
- *         [--threads 2] [--rounds 2] [--repeats 2] [--python python3] [--ours] [--json]
+ *         [--cases distinct,shared,samples] [--threads 2] [--rounds 2] [--repeats 2] [--json]
+ *         [--python PYTHON] [--llama-cpp FOLDER --gguf FILE] [--transformers-js DIR]
  *
- * Without `--model`, the lab's backbone. `--ours` leaves the peer out.
+ * Without `--model`, the lab's backbone. Each further side is there when it is named:
+ *   --python           PyTorch with transformers' `generate`
+ *   --llama-cpp        a folder with node-llama-cpp in its node_modules, and the model as a GGUF file in f32
+ *                      (peers/gguf_f32.py makes one)
+ *   --transformers-js  @huggingface/transformers' `generate`, and the folder that peers/onnx_export.py made of the model
+ *
+ * Cases of n sequences: `distinct` prompts; prompts that have their first half in common (`shared`), as the pipeline's
+ * have their system text; n `samples` of one prompt at temperature 1. The others are greedy.
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readModelConfig } from '../engine/weights/model-config.ts'
+import type { DecodingCase, DecodingNumbers, DecodingTask } from './peers/decoding-task.ts'
 import { runPeer } from './peers/run-peer.ts'
 
 const { values: flags } = parseArgs({
@@ -19,83 +27,126 @@ const { values: flags } = parseArgs({
     prompt: { type: 'string', default: '128' },
     new: { type: 'string', default: '48' },
     sequences: { type: 'string', default: '1,16' },
+    cases: { type: 'string', default: 'distinct,shared,samples' },
     threads: { type: 'string', default: '2' },
     rounds: { type: 'string', default: '2' },
     repeats: { type: 'string', default: '2' },
-    python: { type: 'string', default: 'python3' },
-    ours: { type: 'boolean', default: false },
+    python: { type: 'string' },
+    'llama-cpp': { type: 'string' },
+    gguf: { type: 'string' },
+    'transformers-js': { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 })
 const { config } = await readModelConfig(flags.model)
-const counts = flags.sequences.split(',').map(Number)
 const length = Number(flags.prompt)
-const task = {
-  model: flags.model,
-  threads: Number(flags.threads),
-  repeats: Number(flags.repeats),
-  new: Number(flags.new),
-  prompts: counts.map(count =>
-    Array.from({ length: count }, (_, number) =>
-      Array.from({ length }, (_, i) => (number * 7919 + i * 104_729 + 11) % config.vocabularySize),
-    ),
-  ),
+const newTokens = Number(flags.new)
+/** A control token in SmolLM2's vocabulary that no model draws. */
+const TURN_END = 9
+
+function prompt(number: number, from = 0): number[] {
+  return Array.from({ length: length - from }, (_, i) => {
+    const id = (number * 7919 + (from + i) * 104_729 + 11) % config.vocabularySize
+    return id === TURN_END ? id + 1 : id
+  })
 }
 
-/** Seconds to the first new token of every sequence, and to the last. */
-interface Numbers {
-  readonly sequences: number
-  readonly first: number
-  readonly all: number
+/** The first half is the first prompt's, and ends as a message of a chat. */
+function sharing(number: number): number[] {
+  const half = length >> 1
+  return [...prompt(0).slice(0, half - 1), TURN_END, ...prompt(number, half)]
+}
+
+function casesOf(sequences: number): DecodingCase[] {
+  const many = (of: (number: number) => number[]) => Array.from({ length: sequences }, (_, i) => of(i))
+  if (sequences === 1) return [{ name: '1', prompts: [prompt(0)], samples: 1 }]
+  const all: Record<string, DecodingCase> = {
+    distinct: { name: `${sequences} distinct`, prompts: many(prompt), samples: 1 },
+    shared: { name: `${sequences} shared`, prompts: many(sharing), samples: 1 },
+    samples: { name: `${sequences} samples`, prompts: [prompt(0)], samples: sequences },
+  }
+  return flags.cases.split(',').map(name => {
+    const found = all[name]
+    if (!found) throw new Error(`--cases ${name}: expected ${Object.keys(all).join(', ')}`)
+    return found
+  })
 }
 
 const file = (name: string) => fileURLToPath(new URL(`peers/${name}`, import.meta.url))
-const SIDES = {
-  ours: [process.execPath, '--import', 'tsx', file('decoding-child.ts')],
-  peer: [flags.python, file('decoding.py')],
-} as const
-type Side = keyof typeof SIDES
+const tsx = [process.execPath, '--import', 'tsx'] as const
 
-const taken: Record<Side, Numbers[]> = { ours: [], peer: [] }
-const sides: Side[] = flags.ours ? ['ours'] : ['ours', 'peer']
+interface Side {
+  readonly name: string
+  readonly command: readonly [string, ...string[]]
+  readonly model: string
+  readonly package?: string
+}
+const sides: Side[] = [{ name: 'ours', command: [...tsx, file('decoding-child.ts')], model: flags.model }]
+if (flags.python !== undefined)
+  sides.push({ name: 'PyTorch', command: [flags.python, file('decoding.py')], model: flags.model })
+if (flags['llama-cpp'] !== undefined) {
+  if (flags.gguf === undefined) throw new Error('--llama-cpp needs --gguf FILE: the model in f32')
+  sides.push({
+    name: 'llama.cpp',
+    command: [...tsx, file('decoding-llama-cpp.ts')],
+    model: flags.gguf,
+    package: flags['llama-cpp'],
+  })
+}
+if (flags['transformers-js'] !== undefined)
+  sides.push({
+    name: 'transformers.js',
+    command: [...tsx, file('decoding-transformers-js.ts')],
+    model: flags['transformers-js'],
+  })
+
+const cases = flags.sequences.split(',').flatMap(count => casesOf(Number(count)))
+const taken = new Map<string, DecodingNumbers[]>(sides.map(({ name }) => [name, []]))
 for (let round = 0; round < Number(flags.rounds); round++) {
   for (const side of sides) {
-    const numbers = await runPeer<Numbers>(SIDES[side], task)
+    const task: DecodingTask = {
+      model: side.model,
+      package: side.package,
+      threads: Number(flags.threads),
+      repeats: Number(flags.repeats),
+      new: newTokens,
+      turnEnd: TURN_END,
+      cases,
+    }
+    const numbers = await runPeer<DecodingNumbers>(side.command, task)
     process.stderr.write(
-      `${side}: ${numbers.map(({ sequences, all }) => `${sequences}: ${all.toFixed(2)} s`).join(', ')}\n`,
+      `${side.name}: ${numbers.map(({ name, all }) => `${name}: ${all.toFixed(2)} s`).join(', ')}\n`,
     )
-    taken[side].push(...numbers)
+    taken.get(side.name)!.push(...numbers)
   }
 }
 
-function best(side: Side, sequences: number) {
-  const own = taken[side].filter(numbers => numbers.sequences === sequences)
+const round = (value: number) => Number(value.toPrecision(3))
+/** New tokens a second of the whole, and of decoding alone. */
+function best(side: string, { name, prompts, samples }: DecodingCase) {
+  const own = taken.get(side)!.filter(numbers => numbers.name === name)
   const [first, all] = [Math.min(...own.map(n => n.first)), Math.min(...own.map(n => n.all))]
+  const sequences = prompts.length * samples
   return {
-    /** New tokens a second, reading the prompts included. */
-    whole: (sequences * task.new) / all,
-    /** Of decoding alone. */
-    decoding: (sequences * (task.new - 1)) / (all - first),
-    reading: (sequences * length) / first,
+    whole: (sequences * newTokens) / all,
+    decoding: (sequences * (newTokens - 1)) / (all - first),
+    first,
   }
 }
-const rows = counts.map(sequences => {
-  const ours = best('ours', sequences)
-  const round = (value: number) => Number(value.toPrecision(3))
-  const own = {
-    sequences,
-    'tokens/s': round(ours.whole),
-    'decoding/s': round(ours.decoding),
-    'read/s': round(ours.reading),
-  }
-  if (flags.ours) return own
-  const peer = best('peer', sequences)
-  return {
-    ...own,
-    'PyTorch tokens/s': round(peer.whole),
-    'decoding ratio': round(ours.decoding / peer.decoding),
-    ratio: round(ours.whole / peer.whole),
-  }
+const rows = cases.flatMap(given => {
+  const ours = best('ours', given)
+  return sides.map(({ name }) => {
+    const numbers = best(name, given)
+    return {
+      case: given.name,
+      side: name,
+      'tokens/s': round(numbers.whole),
+      ratio: round(ours.whole / numbers.whole),
+      'decoding/s': round(numbers.decoding),
+      'decoding ratio': round(ours.decoding / numbers.decoding),
+      'first token, s': round(numbers.first),
+    }
+  })
 })
 
 if (flags.json) console.log(JSON.stringify({ ...flags, rows }))

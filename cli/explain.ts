@@ -28,12 +28,6 @@ export function explain(error: unknown): Explanation {
   }
 }
 
-/** Where closing failed too after a failure (`await using`), the failure: closing fails because of it. */
-export function firstFailure(error: unknown): unknown {
-  const isSuppressed = error instanceof Error && error.name === 'SuppressedError' && 'suppressed' in error
-  return isSuppressed ? firstFailure(error.suppressed) : error
-}
-
 /** `error CODE: message`, then the hint, then (for debugging) the stacks of the error and its causes. */
 export function renderError(error: unknown, withStack: boolean): string {
   const { code, message, hint } = explain(error)

@@ -53,6 +53,9 @@ function parts(state: ProgressState, now: number): Part[] {
   }
   const dead = [...stages.values()].reduce((sum, { deadletters }) => sum + deadletters, 0)
   if (dead > 0) add(3, `${dead} dead letter${dead === 1 ? '' : 's'}`)
+  if (state.deaths !== undefined) {
+    add(4, state.deaths === 1 ? 'the engine died once' : `the engine died ${state.deaths} times`)
+  }
   const left = secondsLeft(state, now)
   if (left !== undefined) add(7, `${clock(left)} left`)
   return list

@@ -17,6 +17,8 @@ export interface ProgressState {
   /** The evaluation under way. */
   readonly evaluation?: Evaluation
   readonly download?: Download
+  /** How often the engine's process died. */
+  readonly deaths?: number
   /** What is counted towards an end in this phase: `done` of `total`, the first seen at `since` milliseconds. */
   readonly pace?: {
     readonly of: string
@@ -68,6 +70,9 @@ export function advance(state: ProgressState, event: ProgressEvent, now: number)
       const { evaluation: _evaluation, pace: _pace, ...rest } = state
       return rest
     }
+    case 'recovery':
+      // All counts begin again; updates that are made again count anew towards a pace.
+      return { ...INITIAL, phase: 'recovering', deaths: event.deaths }
     case 'download':
       return { ...state, download: event, ...paced(state, 'download', event.bytes, event.totalBytes, now) }
   }

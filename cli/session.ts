@@ -1,8 +1,9 @@
 /** What every command is given, and how it ends: one result on standard output, everything else on standard error. */
+import { firstFailure } from '../errors/first-failure.ts'
 import type { Config } from '../pipelines/config/config.ts'
 import type { RunHooks } from '../pipelines/events.ts'
 import { EXIT, exitCode } from './exit-code.ts'
-import { explain, firstFailure, renderError } from './explain.ts'
+import { explain, renderError } from './explain.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { LogLevel } from './log-levels.ts'
 import { createLogger } from './logger.ts'

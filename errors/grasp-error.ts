@@ -39,8 +39,10 @@ export type ErrorCode =
   | 'JUDGE_FAILED'
   /** The retriever failed. */
   | 'RETRIEVER_FAILED'
-  /** The engine's process stopped or answered with a fault. */
+  /** The engine answered with a fault. */
   | 'ENGINE_FAILED'
+  /** The engine's process ended by itself, was killed or hung; a new one may fare better. */
+  | 'ENGINE_DIED'
   /** A stage broke its contract: it ended without finishing what it was given, or finished something twice. */
   | 'STAGE_FAILED'
   /** A checkpoint is damaged or belongs to another run. */

@@ -6,6 +6,7 @@ import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout } from '../schemas/types.ts'
 import { BatchAssembly, type WholeBatch } from './batch-assembly.ts'
 import { batchKey } from './batch-key.ts'
+import { naming } from './naming.ts'
 import type { PolicySource } from './policy-gate.ts'
 import { failedSlice, type SliceIdentity, toSlices } from './slicing.ts'
 import type { Finished } from './stage.ts'
@@ -71,14 +72,12 @@ async function scoreBatch(
     const of = record?.value ?? { instance: '', batch: { number, index, size }, policyVersion }
     outputs.push(output('slices', batchKey({ number, size }), failedSlice(of, reason!, identity)))
   }
-  const scored = await engine.score(
-    scorable.map(({ studentPrompt, teacherPrompt, response }) => ({
-      studentPrompt: Int32Array.from(studentPrompt),
-      teacherPrompt: Int32Array.from(teacherPrompt),
-      response: Int32Array.from(response),
-    })),
-    { policyVersion, encoding, dtype, k },
-  )
+  const items = scorable.map(({ studentPrompt, teacherPrompt, response }) => ({
+    studentPrompt: Int32Array.from(studentPrompt),
+    teacherPrompt: Int32Array.from(teacherPrompt),
+    response: Int32Array.from(response),
+  }))
+  const scored = await naming(`batch ${number}`, engine.score(items, { policyVersion, encoding, dtype, k }))
   scorable.forEach((rollout, i) => {
     for (const slice of toSlices(rollout, scored[i]!, identity))
       outputs.push(output('slices', batchKey({ number, size }), slice))

@@ -6,6 +6,7 @@ import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
 import type { Slice, Update } from '../schemas/types.ts'
 import { type KeyedBatch, keyedBatch } from './batch-key.ts'
 import { learningRate, type ScheduleOptions } from './learning-rate.ts'
+import { naming } from './naming.ts'
 import { OpenBatch } from './open-batch.ts'
 import { checkSlice, type SliceReader } from './slicing.ts'
 
@@ -123,7 +124,7 @@ class BatchTrainer {
       const items = batch.take(this.#taken, this.#taken + microbatch)
       this.#taken = Math.min(batch.size, this.#taken + microbatch)
       if (items.length > 0) {
-        const { losses, tokens } = await engine.accumulate(items)
+        const { losses, tokens } = await naming(`batch ${batch.number}`, engine.accumulate(items))
         for (const loss of losses) this.#lossSum += loss
         this.#responses += items.length
         this.#tokens += tokens

@@ -6,6 +6,7 @@ import { type EvaluationRequest, evaluateSplit } from './evaluation.ts'
 import type { RunHooks } from './events.ts'
 import { heldOut } from './judged.ts'
 import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
+import { recovering } from './recovery.ts'
 import { Resources } from './resources.ts'
 
 export interface EvalOptions {
@@ -20,14 +21,19 @@ export interface Evaluated extends Averages {
   readonly split: 'validation' | 'test'
 }
 
-export async function evaluatePolicy(
+export function evaluatePolicy(
   config: Config,
   options: EvalOptions,
   hooks: Omit<RunHooks, 'signal'>,
 ): Promise<Evaluated> {
+  const unending = { ...hooks, signal: new AbortController().signal }
+  return recovering(config, unending, each => evaluateOnce(config, options, each))
+}
+
+async function evaluateOnce(config: Config, options: EvalOptions, hooks: RunHooks): Promise<Evaluated> {
   const { policy, split } = options
   const chosen = policy === 'teacher' ? policy : await choosePolicy(config, policy)
-  await using resources = await Resources.open(config, { ...hooks, signal: new AbortController().signal })
+  await using resources = await Resources.open(config, hooks)
   if ((await heldOut(resources.stage.log, split)).length === 0) {
     throw new GraspError(
       'DATA_INVALID',

@@ -45,10 +45,18 @@ export type ProgressEvent =
       readonly files: number
       readonly totalFiles: number
     }
+  /** The engine's process died, and the work begins again from what the log and the last checkpoint have. */
+  | {
+      readonly kind: 'recovery'
+      /** In this process so far. */
+      readonly deaths: number
+    }
 
 export interface RunHooks {
   /** Aborted: finish the step, checkpoint, stop. The run then ends with GraspError INTERRUPTED. */
   readonly signal: AbortSignal
   readonly logger: Logger
   readonly progress: (event: ProgressEvent) => void
+  /** How long brokers may be away when the log is opened, milliseconds; a few seconds unless told. */
+  readonly patience?: number
 }

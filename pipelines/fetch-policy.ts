@@ -18,8 +18,16 @@ const indexSchema = z.looseObject({
   weight_map: z.record(z.string(), z.string().regex(/^[\w-][\w.-]*\.safetensors$/)),
 })
 
-/** Returns a local folder with the policy; the engine checks its weights hash. Throws CHECKPOINT_INVALID. */
-export async function fetchPolicy(path: string, cache: string, version: number): Promise<string> {
+/**
+ * Returns a local folder with the policy; the engine checks its weights hash. Throws CHECKPOINT_INVALID, also where the
+ * signal breaks it off.
+ */
+export async function fetchPolicy(
+  path: string,
+  cache: string,
+  version: number,
+  signal?: AbortSignal,
+): Promise<string> {
   if (!/^https?:\/\//.test(path)) return path
   const folder = join(cache, `v${String(version).padStart(6, '0')}`)
   const partial = `${folder}.partial`
@@ -27,11 +35,12 @@ export async function fetchPolicy(path: string, cache: string, version: number):
   await mkdir(partial, { recursive: true })
   const source = path.replace(/\/$/, '')
   try {
-    for (const file of FILES) await download(source, file, partial)
-    if (!(await downloadIfThere(source, WEIGHTS, partial))) {
-      await download(source, INDEX, partial)
+    for (const file of FILES) await download(source, file, partial, signal)
+    if (!(await downloadIfThere(source, WEIGHTS, partial, signal))) {
+      await download(source, INDEX, partial, signal)
       const index = indexSchema.parse(JSON.parse(await readFile(join(partial, INDEX), 'utf8')))
-      for (const shard of new Set(Object.values(index.weight_map))) await download(source, shard, partial)
+      for (const shard of new Set(Object.values(index.weight_map)))
+        await download(source, shard, partial, signal)
     }
   } catch (cause) {
     const message = `policy ${version} cannot be fetched from ${source}: ${describeError(cause)}; is output.url right?`
@@ -42,12 +51,19 @@ export async function fetchPolicy(path: string, cache: string, version: number):
   return folder
 }
 
-async function download(source: string, file: string, folder: string): Promise<void> {
-  if (!(await downloadIfThere(source, file, folder))) throw new Error(`the server answered 404 to ${file}`)
+async function download(source: string, file: string, folder: string, signal?: AbortSignal): Promise<void> {
+  if (!(await downloadIfThere(source, file, folder, signal)))
+    throw new Error(`the server answered 404 to ${file}`)
 }
 
-async function downloadIfThere(source: string, file: string, folder: string): Promise<boolean> {
-  const options = { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
+async function downloadIfThere(
+  source: string,
+  file: string,
+  folder: string,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const limit = AbortSignal.timeout(TIMEOUT_MS)
+  const options = { redirect: 'error', signal: signal ? AbortSignal.any([signal, limit]) : limit } as const
   const response = await fetch(`${source}/${file}`, options)
   if (response.status === 404) {
     await response.body?.cancel()

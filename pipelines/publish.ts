@@ -1,17 +1,27 @@
-import { join } from 'node:path'
-import { output } from '../bus/port.ts'
+import { basename, dirname, join } from 'node:path'
+import { type Log, output } from '../bus/port.ts'
+import type { Policy } from '../schemas/types.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { ModelContext } from './context.ts'
+
+/** The folder in `output.path`. */
+const FOLDER = 'policies'
+
+/** Whether a record is of what was published, and not of the trainer's own checkpoint. */
+export function isPublished({ path }: Pick<Policy, 'path'>): boolean {
+  return /^https?:\/\//.test(path) || basename(dirname(path)) === FOLDER
+}
 
 /**
  * Makes each policy version available to the processes that sample and score: its weights as a Hugging Face
  * directory, and a record in `policies` that names it. Older ones go once no batch in flight can need them.
  */
 export function publisher({ config, engine, info, log }: ModelContext): (version: number) => Promise<void> {
-  const folder = join(config.output.path, 'policies')
-  const published = new Checkpoints(folder)
+  const published = new Checkpoints(join(config.output.path, FOLDER))
+  let recorded: Map<number, Policy> | undefined
   return async version => {
     if (version === 0) return
+    recorded ??= await publishedBefore(log)
     const path = published.path(version)
     // A process that died after it published goes on from an earlier checkpoint and makes the version again.
     await engine.exportPolicy(version, path, 'f32', { replace: true })
@@ -24,8 +34,20 @@ export function publisher({ config, engine, info, log }: ModelContext): (version
       score: null,
       best: false,
     }
-    await log.append([output('policies', String(version), value)])
+    const before = recorded.get(version)
+    if (before?.path !== value.path || before.weightsHash !== value.weightsHash) {
+      await log.append([output('policies', String(version), value)])
+    }
     const oldest = version - config.rollout.lag - 1
     await published.prune((await published.versions()).filter(kept => kept >= oldest))
   }
+}
+
+/** By version, the newest record of each. */
+async function publishedBefore(log: Log): Promise<Map<number, Policy>> {
+  const found = new Map<number, Policy>()
+  for await (const { value } of log.scan('policies')) {
+    if (value !== undefined && isPublished(value)) found.set(value.version, value)
+  }
+  return found
 }

@@ -9,6 +9,7 @@ import { GraspError } from '../errors/grasp-error.ts'
 import type { PolicySource } from '../operators/policy-gate.ts'
 import type { Policy } from '../schemas/types.ts'
 import { fetchPolicy } from './fetch-policy.ts'
+import { isPublished } from './publish.ts'
 
 /** How often `policies` is looked at while a version is waited for, milliseconds. */
 const POLL_MS = 100
@@ -23,6 +24,7 @@ export interface RemotePoliciesOptions {
 
 export class RemotePolicies implements PolicySource {
   readonly #options: RemotePoliciesOptions
+  readonly #closing = new AbortController()
   readonly #known = new Map<number, Policy>()
   readonly #loaded = new Map<number, Promise<void>>()
   /** The next offset to look at, by partition. */
@@ -42,16 +44,24 @@ export class RemotePolicies implements PolicySource {
     await loading
   }
 
+  /** Breaks off what is still fetched, so that the next who fetches finds nobody in the same folder. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.allSettled(this.#loaded.values())
+  }
+
   async #load(version: number): Promise<void> {
     const { engine, cache, stopped } = this.#options
+    const { signal } = this.#closing
     for (;;) {
       await this.#look()
       const policy = this.#known.get(version)
       if (policy !== undefined) {
         const { path, weightsHash } = policy
-        return engine.loadPolicy(version, await fetchPolicy(path, cache, version), weightsHash)
+        return engine.loadPolicy(version, await fetchPolicy(path, cache, version, signal), weightsHash)
       }
-      if (stopped()) throw new GraspError('INTERRUPTED', `stopped while waiting for policy ${version}`)
+      if (stopped() || signal.aborted)
+        throw new GraspError('INTERRUPTED', `stopped while waiting for policy ${version}`)
       await setTimeout(POLL_MS)
     }
   }
@@ -63,7 +73,9 @@ export class RemotePolicies implements PolicySource {
       const offset = this.#next.get(partition) ?? 0
       if (offset >= end) continue
       for await (const record of log.scan('policies', { partition, from: { offset } })) {
-        if (record.value !== undefined) this.#known.set(record.value.version, record.value)
+        const { value } = record
+        // The trainer's own checkpoints are where others may not look, and go sooner.
+        if (value !== undefined && isPublished(value)) this.#known.set(value.version, value)
         this.#next.set(partition, record.offset + 1)
       }
     }

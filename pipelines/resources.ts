@@ -1,5 +1,5 @@
 /** Builds the heavy objects of a run from its configuration, each when it is first asked for, and takes them down. */
-import { fromEvent, shareReplay, take } from 'rxjs'
+import { ReplaySubject } from 'rxjs'
 import type { Engine, LoraOptions } from '../engine/port.ts'
 import { openEngineProcess } from '../engine/process/proxy.ts'
 import { createChatJudge } from '../judges/chat.ts'
@@ -29,12 +29,23 @@ export class Resources implements AsyncDisposable {
   }
 
   static async open(config: Config, hooks: RunHooks): Promise<Resources> {
-    const { signal, logger, progress } = hooks
-    const stop$ = fromEvent(signal, 'abort').pipe(take(1), shareReplay(1))
-    stop$.subscribe() // from now on, so that a late subscriber hears of an early signal
-    const { log, identity } = await openClaimedLog(config)
+    const { signal, logger, progress, patience } = hooks
+    const stopped = () => signal.aborted
+    const { log, identity } = await openClaimedLog(config, { stopped, ...defined({ patience }) })
     const configHash = identityHash(identity)
-    return new Resources({ config, configHash, log, logger, progress, stop$, stopped: () => signal.aborted })
+    // A late subscriber hears of an early signal.
+    const stop$ = new ReplaySubject<void>(1)
+    const stop = () => stop$.next()
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    const resources = new Resources({ config, configHash, log, logger, progress, stop$, stopped })
+    resources.onClose(async () => signal.removeEventListener('abort', stop))
+    return resources
+  }
+
+  /** Closed with the rest, before what was opened before it. */
+  onClose(close: () => Promise<void>): void {
+    this.#closers.push(close)
   }
 
   async retrieval(): Promise<RetrievalContext> {
@@ -71,10 +82,10 @@ export class Resources implements AsyncDisposable {
   }
 }
 
-export function openEngine({ model, rollout, training }: Config): Promise<Engine> {
+export function openEngine({ model, rollout, training, engine }: Config): Promise<Engine> {
   const lora = loraOptions(training)
   const { path, device, threads, tokensPerPass, sequencesPerPass } = model
-  return openEngineProcess({
+  const options = {
     path,
     device,
     threads,
@@ -83,7 +94,8 @@ export function openEngine({ model, rollout, training }: Config): Promise<Engine
     keepPolicies: rollout.lag,
     optimiserState: training.optimiserState,
     ...(lora && { lora }),
-  })
+  }
+  return openEngineProcess(options, { hangSeconds: engine.hangSeconds })
 }
 
 /** Undefined where all parameters are trained. */

@@ -7,19 +7,35 @@ import { TOPICS } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
 import { configIdentity, differences, type Identity } from './config/identity.ts'
 
-export async function openRunLog(config: Config, options: { readOnly?: boolean } = {}): Promise<Log> {
+/** A broker that restarts is back in seconds, and a wrong address is to be told in seconds. */
+export const START_PATIENCE_MS = 10_000
+
+export interface OpenOptions {
+  readonly readOnly?: boolean
+  /** How long brokers may be away, milliseconds. */
+  readonly patience?: number
+  /** Ends the waiting for them. */
+  readonly stopped?: () => boolean
+}
+
+export async function openRunLog(
+  config: Config,
+  { readOnly = false, patience = START_PATIENCE_MS, stopped = () => false }: OpenOptions = {},
+): Promise<Log> {
   const { kind, path, partitions } = config.log
   if (kind === 'kafka') {
     // The client is loaded by those who need it.
     const { kafkaSettings } = await import('./kafka-settings.ts')
     const { openKafkaLog } = await import('../bus/kafka/log.ts')
-    return openKafkaLog({ ...(await kafkaSettings(config)), ...options })
+    const { patiently } = await import('../bus/kafka/retrying.ts')
+    const settings = { ...(await kafkaSettings(config)), readOnly }
+    return patiently(() => openKafkaLog(settings), { patience, stopped })
   }
   return openLmdbLog({
     path,
     run: config.run,
     partitions: Object.fromEntries(TOPICS.map(topic => [topic, partitions])),
-    ...options,
+    readOnly,
   })
 }
 
@@ -35,9 +51,12 @@ export interface ClaimedLog {
 }
 
 /** The log of a run, which from now on belongs to this configuration. Throws LOG_MISMATCH. */
-export async function openClaimedLog(config: Config): Promise<ClaimedLog> {
+export async function openClaimedLog(
+  config: Config,
+  options?: Omit<OpenOptions, 'readOnly'>,
+): Promise<ClaimedLog> {
   const own = await configIdentity(config)
-  const log = await openRunLog(config)
+  const log = await openRunLog(config, options)
   try {
     return { log, identity: await claimLog(log, config, own) }
   } catch (error) {

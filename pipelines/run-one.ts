@@ -8,13 +8,14 @@ import { makeNamedFolder } from '../errors/make-folder.ts'
 import type { Topic } from '../schemas/types.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Config } from './config/config.ts'
-import type { JudgedContext, ModelContext, StageContext } from './context.ts'
+import type { JudgedContext, PolicyContext, StageContext } from './context.ts'
 import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
 import { measure } from './measure.ts'
 import { bestPolicy } from './policies.ts'
 import { publisher } from './publish.ts'
+import { recovering } from './recovery.ts'
 import { RemotePolicies } from './remote-policies.ts'
 import { Resources } from './resources.ts'
 import { retrieval } from './retrieval.ts'
@@ -33,7 +34,11 @@ const POLL_MS = 250
  * Runs one stage until its input is sealed and consumed. Returns what the stage has to show: the result document of
  * the run for `evaluation`, else nothing. Ends with INTERRUPTED when the signal stops it first.
  */
-export async function runStageProcess(config: Config, stage: StageName, hooks: RunHooks): Promise<unknown> {
+export function runStageProcess(config: Config, stage: StageName, hooks: RunHooks): Promise<unknown> {
+  return recovering(config, hooks, each => runOnce(config, stage, each))
+}
+
+async function runOnce(config: Config, stage: StageName, hooks: RunHooks): Promise<unknown> {
   makeNamedFolder('output.path', config.output.path)
   hooks.progress({ kind: 'phase', name: `opening ${stage}` })
   await using resources = await Resources.open(config, hooks)
@@ -59,9 +64,9 @@ async function work(stage: StageName, resources: Resources, signal: AbortSignal)
     case 'filtering':
       return alone(resources, stage, () => finished(filtering(resources.stage)))
     case 'rollout':
-      return finished(rolloutStage(withPolicies(await resources.model())))
+      return finished(rolloutStage(await withPolicies(resources)))
     case 'scoring':
-      return finished(scoring(withPolicies(await resources.model())))
+      return finished(scoring(await withPolicies(resources)))
     case 'training':
       return alone(resources, stage, async () => train(await resources.judged()))
     case 'evaluation':
@@ -83,10 +88,13 @@ async function finished(stage$: Observable<unknown>): Promise<void> {
   await lastValueFrom(stage$.pipe(ignoreElements()), { defaultValue: undefined })
 }
 
-function withPolicies(context: ModelContext) {
+async function withPolicies(resources: Resources): Promise<PolicyContext> {
+  const context = await resources.model()
   const { log, engine, config, stopped } = context
   const cache = join(config.output.path, 'fetched')
-  return { ...context, policies: new RemotePolicies({ log, engine, cache, stopped }) }
+  const policies = new RemotePolicies({ log, engine, cache, stopped })
+  resources.onClose(() => policies.close())
+  return { ...context, policies }
 }
 
 async function train(context: JudgedContext): Promise<unknown> {

@@ -11,6 +11,7 @@ import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
 import { measure } from './measure.ts'
+import { recovering } from './recovery.ts'
 import { Resources } from './resources.ts'
 import type { RunResult } from './result.ts'
 import { retrieval } from './retrieval.ts'
@@ -25,10 +26,15 @@ type WholeContext = RetrievalContext & JudgedContext & PolicyContext
 
 /**
  * Runs the pipeline to the end of its data, or goes on with a run that was interrupted: whatever is in the log
- * or in the newest checkpoint is not done again. Ends with INTERRUPTED when the signal stops it first.
+ * or in the newest checkpoint is not done again. So it also recovers when the engine's process dies. Ends with
+ * INTERRUPTED when the signal stops it first.
  */
-export async function runPipeline(config: Config, hooks: RunHooks): Promise<RunResult> {
+export function runPipeline(config: Config, hooks: RunHooks): Promise<RunResult> {
   const began = performance.now()
+  return recovering(config, hooks, each => runOnce(config, each, began))
+}
+
+async function runOnce(config: Config, hooks: RunHooks, began: number): Promise<RunResult> {
   const { signal, progress } = hooks
   makeNamedFolder('output.path', config.output.path)
   progress({ kind: 'phase', name: 'opening' })

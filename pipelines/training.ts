@@ -70,7 +70,7 @@ export async function training(context: JudgedContext, options: TrainingOptions)
   const logged = await loggedUpdates(log, restored.version)
   const expected = expectation(context)
   // A crash may have come between the checkpoint and its record.
-  if (restored.version > 0 && !(await isRecorded(log, restored.version))) {
+  if (restored.version > 0 && !(await isRecorded(log, checkpoints.path(restored.version)))) {
     await recordPolicy(context, checkpoints, restored)
   }
   let state = restored
@@ -199,8 +199,9 @@ async function recordPolicy(
   ])
 }
 
-async function isRecorded(log: Log, version: number): Promise<boolean> {
-  for await (const { value } of log.scan('policies')) if (value?.version === version) return true
+/** A record of the version that was published does not say whether it is the best. */
+async function isRecorded(log: Log, path: string): Promise<boolean> {
+  for await (const { value } of log.scan('policies')) if (value?.path === path) return true
   return false
 }
 

@@ -1,54 +1,36 @@
-/** Greedy decoding by this engine, in a process of its own: started by bench/decoding.ts, which says how. */
+/** Decoding by this engine, in a process of its own: started by bench/decoding.ts, which says how. */
 import { Decoder } from '../../engine/decoding/decoder.ts'
 import { randomStream } from '../../engine/sampling/random-stream.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
+import { checkLengths, type DecodingTask, timeCases } from './decoding-task.ts'
 import { readStandardInput } from './run-peer.ts'
 
-const task = JSON.parse(await readStandardInput()) as {
-  readonly model: string
-  readonly threads: number
-  readonly repeats: number
-  readonly new: number
-  readonly prompts: readonly (readonly (readonly number[])[])[]
-}
+const task: DecodingTask = JSON.parse(await readStandardInput())
 const { config, weights } = await loadModelDirectory(task.model)
-const most = Math.max(...task.prompts.map(({ length }) => length))
 const decoder = await Decoder.create(config, {
   threads: task.threads,
   tokensPerPass: 4096,
-  sequencesPerPass: most,
-  // Nothing ends early, so that every run draws the same number of tokens.
-  stopTokens: [],
+  sequencesPerPass: Math.max(...task.cases.map(({ prompts, samples }) => prompts.length * samples)),
+  stopTokens: [task.turnEnd],
 })
 
-async function seconds(prompts: readonly (readonly number[])[], maxNewTokens: number): Promise<number> {
-  const requests = prompts.map((prompt, number) => ({
-    key: String(number),
-    prompt: Int32Array.from(prompt),
-    random: randomStream({ seed: 1, key: String(number), policy: 0 }),
-  }))
+await timeCases(task, async ({ prompts, samples }, maxNewTokens) => {
+  const requests = prompts.flatMap((prompt, number) =>
+    Array.from({ length: samples }, (_, sample) => ({
+      key: String(number),
+      prompt: Int32Array.from(prompt),
+      random: randomStream({ seed: 1, key: String(number), policy: 0, sample }),
+    })),
+  )
+  const temperature = samples === 1 ? 0 : 1
+  const options = { temperature, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens, seed: 1 }
   const start = performance.now()
-  await decoder.generate(weights, requests, {
-    temperature: 0,
-    topK: 0,
-    topP: 1,
-    minP: 0,
-    stop: [],
+  const made = await decoder.generate(weights, requests, options)
+  const seconds = (performance.now() - start) / 1000
+  checkLengths(
+    made.map(({ ids }) => ids.length),
     maxNewTokens,
-    seed: 1,
-  })
-  return (performance.now() - start) / 1000
-}
-
-await seconds(task.prompts[0]!, 2)
-for (const prompts of task.prompts) {
-  for (let repeat = 0; repeat < task.repeats; repeat++) {
-    const numbers = {
-      sequences: prompts.length,
-      first: await seconds(prompts, 1),
-      all: await seconds(prompts, task.new),
-    }
-    process.stdout.write(`${JSON.stringify(numbers)}\n`)
-  }
-}
+  )
+  return seconds
+})
 await decoder.release()

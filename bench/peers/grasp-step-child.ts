@@ -36,14 +36,18 @@ for (let step = 0; step < task.steps; step++) {
     { loss: 'forward-kl', prompt, response, teacher },
   ])
   const learned = performance.now()
-  const updated = await learner.update(weights, state, {
+  const options = {
     responses: 1,
     learningRate: 1e-6,
     betas: [0.9, 0.999],
     epsilon: 1e-8,
     weightDecay: 0.01,
     clip: 1,
-  })
+  } as const
+  // In place, as the engine does where no older version is kept, and as the peer does; the first are the teacher's.
+  const own = weights === initial ? undefined : weights
+  const into = (name: string) => own?.get(name)?.data as Float32Array | undefined
+  const updated = await learner.update(weights, state, options, undefined, into)
   weights = updated.weights
   const end = performance.now()
   const numbers = {

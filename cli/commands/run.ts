@@ -9,7 +9,9 @@ import { table } from '../table.ts'
 export async function run(session: Session, _options: unknown, stage?: string): Promise<void> {
   const name = stage === undefined ? undefined : stageNamed(stage)
   const config = await session.config()
-  const signal = session.askToStop('stopping after this step and a checkpoint')
+  // Only the trainer has one.
+  const saves = name === undefined || name === 'training'
+  const signal = session.askToStop(`stopping after this step${saves ? ' and a checkpoint' : ''}`)
   const hooks = { ...session.hooks, signal }
   if (name === undefined) {
     const { runPipeline } = await import('../../pipelines/run.ts')

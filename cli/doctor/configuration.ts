@@ -1,10 +1,15 @@
 /** Whether a configuration, its model, its data and its folders can be used. */
 import { constants, existsSync } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
-import { freemem } from 'node:os'
 import { dirname } from 'node:path'
-import { factorShapes } from '../../engine/lora/adapter.ts'
+import type { ModelConfig } from '../../engine/architectures/config.ts'
+import type { DeviceReport } from '../../engine/devices/device.ts'
+import { size } from '../../engine/devices/size.ts'
+import { type Fit, fitOf, type Saving, savings } from '../../engine/memory/fit.ts'
+import { parameterCount } from '../../engine/memory/parameter-count.ts'
+import type { MemorySettings } from '../../engine/memory/settings.ts'
 import { ChatTokenizer } from '../../engine/tokens/chat-tokenizer.ts'
+import { firstNonFinite } from '../../engine/weights/finite.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { readModelFiles } from '../../engine/weights/model-files.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
@@ -12,25 +17,58 @@ import type { Config } from '../../pipelines/config/config.ts'
 import { readLampQa } from '../../pipelines/data/lampqa.ts'
 import { loraOptions, openJudge, openRetriever } from '../../pipelines/resources.ts'
 import { loadPrompt } from '../../prompts/prompt.ts'
-import { type Check, check, size } from './check.ts'
+import { type Check, check } from './check.ts'
 import { kafkaChecks } from './kafka.ts'
 
 const SPLITS = ['train', 'validation', 'test'] as const
 
 type Split = (typeof SPLITS)[number]
 
-export async function configurationChecks(load: () => Promise<Config>): Promise<Check[]> {
+/** What a model and its settings take of a device's memory. */
+export interface ModelMemory {
+  readonly device: string
+  /** Bytes. */
+  readonly free: number
+  /** Tokens. */
+  readonly context: number
+  readonly fit: Fit
+  /** Settings that take less. */
+  readonly savings: readonly Saving[]
+}
+
+export interface ConfigurationReport {
+  readonly checks: readonly Check[]
+  /** Absent where the model cannot be read, or the memory of its device is not known. */
+  readonly memory?: ModelMemory
+}
+
+/** @param freeOf bytes of a device's memory, undefined where it is not known */
+export async function configurationReport(
+  load: () => Promise<Config>,
+  devices: readonly DeviceReport[],
+  freeOf: (device: string) => number | undefined,
+): Promise<ConfigurationReport> {
   let config: Config | undefined
+  let memory: ModelMemory | undefined
   const checks = [
     await check('configuration', async () => {
       config = await load()
       return `run ${config.run}`
     }),
   ]
-  if (config === undefined) return checks
+  if (config === undefined) return { checks }
   const { model, data, log, output, prompt } = config
   const loaded = config
-  checks.push(await check('model', () => describeModel(loaded)))
+  const free = freeOf(model.device)
+  if (model.device !== 'cpu')
+    checks.push(await check('model.device', () => describeDevice(model.device, devices)))
+  checks.push(
+    await check('model', async () => {
+      const { config: shape } = await readModelFiles(model.path)
+      if (free !== undefined) memory = memoryOf(loaded, shape, free)
+      return describeModel(loaded, memory)
+    }),
+  )
   checks.push(await check('tokenizer', () => describeTokenizer(model.path)))
   for (const split of SPLITS) {
     const file = data[split]
@@ -44,29 +82,69 @@ export async function configurationChecks(load: () => Promise<Config>): Promise<
   if (log.kind === 'kafka') checks.push(...(await kafkaChecks(loaded)))
   else checks.push(await check('log.path', () => describeFolder(log.path)))
   checks.push(await check('output.path', () => describeFolder(output.path)))
-  return checks
+  return { checks, ...(memory && { memory }) }
+}
+
+function describeDevice(wanted: string, devices: readonly DeviceReport[]): string {
+  const device = devices.find(({ provider }) => provider === wanted)
+  if (device?.state === 'works') return `${wanted}${device.name === undefined ? '' : `, ${device.name}`}`
+  throw new GraspError(
+    'CONFIG_INVALID',
+    `${wanted} cannot be used: ${device?.detail ?? 'it is not known here'}`,
+  )
+}
+
+function memoryOf(config: Config, shape: ModelConfig, free: number): ModelMemory {
+  const { model, rollout, training } = config
+  const lora = loraOptions(training)
+  const settings: MemorySettings = {
+    tokensPerPass: model.tokensPerPass,
+    sequencesPerPass: model.sequencesPerPass,
+    keepPolicies: rollout.lag,
+    optimiserState: training.optimiserState,
+    responseTokens: rollout.maxNewTokens,
+    scoredTogether: training.batch,
+    trainedTogether: training.microbatch,
+    ...(lora && { lora }),
+  }
+  const fit = fitOf(shape, settings, free)
+  return {
+    device: model.device,
+    free,
+    context: shape.contextLength,
+    fit,
+    savings: savings(shape, settings, fit.length),
+  }
 }
 
 const count = (value: number) => value.toLocaleString('en')
 
-async function describeModel({ model: { path }, training }: Config): Promise<string> {
-  const { config, weights } = await loadModelDirectory(path)
-  const parameters = [...weights.values()].reduce((sum, { data }) => sum + data.length, 0)
-  const lora = loraOptions(training)
-  const trained = lora
-    ? [...factorShapes(config, lora).values()].reduce((sum, [rows, columns]) => sum + rows! * columns!, 0)
-    : parameters
-  // Weights of student and teacher in f32; of what is trained, gradients in f32 and two moments.
-  const needed = parameters * 4 * 2 + trained * (4 + 2 * (training.optimiserState === 'f32' ? 4 : 2))
-  if (needed > freemem()) {
+/** Reads the weights too, once it is known that there is room for them. */
+async function describeModel({ model: { path }, training }: Config, memory?: ModelMemory): Promise<string> {
+  const trained = (shape: ModelConfig) => parameterCount(shape, loraOptions(training)).trained
+  if (memory && memory.fit.longest.training === 0) {
+    const { config: shape } = await readModelFiles(path)
+    const { device, free, fit } = memory
     throw new GraspError(
       'MODEL_UNSUPPORTED',
-      `${path}: training ${count(trained)} parameters takes about ${size(needed)} and more for activations, but ${size(freemem())} are free`,
+      `${path}: training ${count(trained(shape))} parameters takes about ${size(fit.use.training.bytes)}, but ` +
+        `${size(free)} are free on ${device}; what takes less is below`,
     )
   }
+  const { config: shape, weights } = await loadModelDirectory(path)
+  const odd = firstNonFinite(weights)
+  if (odd) {
+    throw new GraspError(
+      'MODEL_INVALID',
+      `${path}: ${odd.name} holds ${count(odd.count)} values that are infinite or no numbers; whatever is made of ` +
+        'the model would be too. Fetch it again, or go back to a checkpoint before its training diverged.',
+    )
+  }
+  const { all } = parameterCount(shape)
+  const some = trained(shape)
   return (
-    `${config.architecture}, ${count(parameters)} parameters, ${config.layers} layers of ` +
-    `${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}; training ${count(trained)} of them takes about ${size(needed)} and activations`
+    `${shape.architecture}, ${count(all)} parameters${some === all ? '' : `, ${count(some)} of them trained`}, ` +
+    `${shape.layers} layers of ${shape.hiddenSize}, vocabulary ${shape.vocabularySize}, context ${shape.contextLength}`
   )
 }
 

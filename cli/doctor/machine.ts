@@ -1,10 +1,13 @@
 /** Whether this machine can run the pipeline at all. */
 import { mkdtemp, rm } from 'node:fs/promises'
-import { arch, availableParallelism, cpus, freemem, platform, release, tmpdir, totalmem } from 'node:os'
+import { arch, availableParallelism, cpus, platform, release, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Check, check, size } from './check.ts'
+import type { DeviceReport } from '../../engine/devices/device.ts'
+import { size } from '../../engine/devices/size.ts'
+import { machineMemory } from '../../engine/memory/free-memory.ts'
+import { type Check, check } from './check.ts'
 
-export async function machineChecks(): Promise<Check[]> {
+export async function machineChecks(devices: readonly DeviceReport[]): Promise<Check[]> {
   return Promise.all([
     check('Node', () => `${process.versions.node} (20.19 or newer is needed)`),
     check('platform', () => `${platform()} ${release()} ${arch()}`),
@@ -12,16 +15,24 @@ export async function machineChecks(): Promise<Check[]> {
       'processor',
       () => `${availableParallelism()} cores usable, ${cpus()[0]?.model.trim() ?? 'unknown'}`,
     ),
-    check('memory', () => `${size(totalmem())}, ${size(freemem())} free`),
-    check('ONNX Runtime', onnxRuntime),
+    check('memory', describeMemory),
+    check('ONNX Runtime', () => onnxRuntime(devices)),
     check('LMDB', lmdb),
   ])
 }
 
-async function onnxRuntime(): Promise<string> {
-  const { env, listSupportedBackends } = await import('onnxruntime-node')
-  const backends = listSupportedBackends().map(({ name }) => name)
-  return `${env.versions.node ?? env.versions.common} with ${backends.join(', ')}`
+function describeMemory(): string {
+  const { free, total, limited } = machineMemory()
+  return `${size(total)}${limited ? ' (the limit of this container)' : ''}, ${size(free)} free`
+}
+
+/** Nothing runs without the CPU; what else there is to compute on is welcome, but not needed. */
+async function onnxRuntime(devices: readonly DeviceReport[]): Promise<string> {
+  const { env } = await import('onnxruntime-node')
+  const version = env.versions.node ?? env.versions.common
+  const cpu = devices.find(({ provider }) => provider === 'cpu')
+  if (cpu && cpu.state !== 'works') throw new Error(`${version} does not compute on the CPU: ${cpu.detail}`)
+  return version
 }
 
 /** Writes, reads and removes a small database: the native module loads and the file system maps memory. */

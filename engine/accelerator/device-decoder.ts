@@ -115,7 +115,8 @@ export class DeviceDecoder {
     for (;;) {
       for (let slot = 0; slot < slots.length && next < requests.length; slot++) {
         while (!slots[slot] && next < requests.length) {
-          const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
+          const request = requests[next]!
+          const row: Row = { index: next, request, sequence: [...request.prompt], logp: [] }
           next++
           if (!ends(row, await this.#read(weights, fixed, slot, row, passes, scope))) slots[slot] = row
         }
@@ -205,9 +206,7 @@ export class DeviceDecoder {
   ): Promise<Float32Array> {
     const { slidingWindow, heads: H, keyValueHeads: K } = this.#config
     const [R, L] = [slots.length, this.#cache.length]
-    const positions = Int32Array.from(slots, row =>
-      row ? row.request.prompt.length + row.ids.length - 1 : 0,
-    )
+    const positions = Int32Array.from(slots, row => (row ? row.sequence.length - 1 : 0))
     const mask = (window: number) => {
       const values = new Float32Array(R * L).fill(MASKED)
       for (const [row, position] of positions.entries()) {
@@ -217,7 +216,7 @@ export class DeviceDecoder {
     }
     const session = await this.#session('step')
     return scoped(this.#device, async scope => {
-      const tokens = slots.map(row => Int32Array.of(row?.ids.at(-1) ?? 0))
+      const tokens = slots.map(row => Int32Array.of(row?.sequence.at(-1) ?? 0))
       const fetched = await session.run(
         {
           ...fixed,

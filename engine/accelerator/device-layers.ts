@@ -4,7 +4,6 @@ import { type ModelConfig, windowOf } from '../architectures/config.ts'
 import { layerParameters } from '../architectures/layer-parameters.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { resolveShape } from '../learner/buffers.ts'
-import type { LayerGraphs } from '../learner/layer-graphs.ts'
 import { trainedShapes } from '../learner/layer-graphs.ts'
 import type { LoraOptions } from '../port.ts'
 import type { Feeds } from '../runtime/session.ts'
@@ -12,7 +11,7 @@ import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Device } from './device.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import type { GradientSums } from './gradient-sums.ts'
-import { layerGraphs } from './layer-graphs.ts'
+import { type DeviceLayerGraphs, layerGraphs } from './layer-graphs.ts'
 import type { ResidentWeights } from './resident.ts'
 import type { Scope } from './scope.ts'
 
@@ -30,7 +29,7 @@ export class DeviceLayers {
   readonly #device: Device
   readonly #config: ModelConfig
   readonly #budget: number
-  readonly #graphs: LayerGraphs
+  readonly #graphs: DeviceLayerGraphs
   readonly #sessions: DeviceSessions
   readonly #parameters: readonly string[]
   /** Names behind `model.layers.N.`: the parameters, or the factors of an adapter. */

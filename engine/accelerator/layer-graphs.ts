@@ -20,8 +20,11 @@ import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../l
 import type { LoraOptions } from '../port.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
 
+/** The backward graphs take the running sums `sum.NAME` too; `gradient.NAME` is the sum with the gradient added. */
+export type DeviceLayerGraphs = Omit<LayerGraphs, 'adding'>
+
 /** Inputs `x`, `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights; otherwise as in learner/layer-graphs.ts. */
-export function layerGraphs(config: ModelConfig, lora?: LoraOptions): LayerGraphs {
+export function layerGraphs(config: ModelConfig, lora?: LoraOptions): DeviceLayerGraphs {
   const x = input('x', ['B', 'T', config.hiddenSize])
   const weights = inputs(layerParameters(config))
   const positions = wholePositions(config)

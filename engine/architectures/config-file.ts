@@ -2,7 +2,7 @@
  * Reads config.json for an architecture. Whatever the engine does not implement is refused by name: ignoring an
  * option would run another model than the one that was given.
  */
-import { z } from 'zod'
+import type { z } from 'zod'
 import { GraspError } from '../../errors/grasp-error.ts'
 
 export class ConfigFile {
@@ -19,7 +19,7 @@ export class ConfigFile {
   parse<T extends z.ZodType>(schema: T): z.infer<T> {
     const parsed = schema.safeParse(this.#raw)
     if (parsed.success) return parsed.data
-    throw this.invalid(z.prettifyError(parsed.error))
+    throw this.invalid(parsed.error.issues.map(issue => this.#describe(issue)).join('; '))
   }
 
   /** @throws GraspError MODEL_UNSUPPORTED unless the value is absent or one of the given ones. */
@@ -35,6 +35,16 @@ export class ConfigFile {
       if (found === undefined || found === null || found === false) continue
       throw this.unsupported(option, found, 'models without it')
     }
+  }
+
+  /** `hidden_size is -32: Too small: expected number to be >0` */
+  #describe({ path, message }: z.core.$ZodIssue): string {
+    const value = path.reduce<unknown>(
+      (object, key) => (object as Readonly<Record<PropertyKey, unknown>> | undefined)?.[key],
+      this.#raw,
+    )
+    if (value === undefined) return path.length === 0 ? message : `it lacks ${path.join('.')}`
+    return `${path.join('.')} is ${JSON.stringify(value)}: ${message}`
   }
 
   invalid(what: string): GraspError {

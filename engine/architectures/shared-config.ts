@@ -6,17 +6,20 @@ import { rotaryOf, rotaryShape } from './rotary-config.ts'
 
 export const size = z.number().int().positive()
 
+/** Beyond these a number is a mistake, and tables of that length would be made before anything else shows it. */
+const [MOST_LAYERS, LONGEST_CONTEXT] = [10_000, 2 ** 24]
+
 /** Defaults are those of transformers' configurations, which an architecture may replace by its own. */
 export const sharedShape = {
   hidden_size: size,
   intermediate_size: size,
-  num_hidden_layers: size,
+  num_hidden_layers: size.max(MOST_LAYERS),
   num_attention_heads: size,
   num_key_value_heads: size.nullish(),
   head_dim: size.nullish(),
   vocab_size: size,
-  max_position_embeddings: size,
-  rms_norm_eps: z.number().positive().default(1e-6),
+  max_position_embeddings: size.max(LONGEST_CONTEXT),
+  rms_norm_eps: z.number().positive().max(1).default(1e-6),
   tie_word_embeddings: z.boolean().default(false),
   ...rotaryShape,
 }

@@ -1,6 +1,6 @@
 /**
  * Activations of the decoding graph and the nodes that both its layers and its ends use. A product with the weight
- * first comes out as [out, N], a norm takes [N, D] and attention [B, heads, S, E]: activations know how they lie,
+ * first comes out as [P, out, C], a norm takes [N, D] and attention [B, heads, S, E]: activations know how they lie,
  * and are turned only where the next operation wants them otherwise.
  */
 import type { ModelConfig } from '../architectures/config.ts'
@@ -8,7 +8,7 @@ import { float } from '../onnx/attribute.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 
 export interface Activation {
-  /** [N, width], [width, N], or [B, width / E, S, E] without the tokens that only fill up. */
+  /** [N, width], [P, width, C], or [B, width / E, S, E] without the tokens that only fill up. */
   readonly layout: 'rows' | 'columns' | 'heads'
   readonly value: Value
   readonly width: number
@@ -22,19 +22,39 @@ export function transposeNode(g: GraphBuilder, x: Value, ...perm: number[]): Val
 }
 
 /** [N, width] */
-export function rowsOf(g: GraphBuilder, { layout, value }: Activation): Value {
+export function rowsOf(g: GraphBuilder, { layout, value, width }: Activation): Value {
   if (layout === 'heads') throw new Error('attention alone takes heads')
-  return layout === 'rows' ? value : transposeNode(g, value, 1, 0)
+  if (layout === 'rows') return value
+  return g.node('Reshape', [transposeNode(g, value, 0, 2, 1), g.ints([-1, width])])
 }
 
-/** The weight [width, in] times the activations. */
-export function productNode(g: GraphBuilder, weight: Value, x: Activation, width: number): Activation {
+/** The weight [width, in] times each part of the activations. @param parts shape of a value of one part a block */
+export function productNode(
+  g: GraphBuilder,
+  weight: Value,
+  x: Activation,
+  width: number,
+  parts: PartShapes,
+): Activation {
   if (x.layout === 'heads') throw new Error('attention alone takes heads')
   const value =
     x.layout === 'rows'
-      ? g.node('FusedMatMul', [weight, x.value], { transB: 1 }, COM)
+      ? g.node('FusedMatMul', [weight, g.node('Reshape', [x.value, parts(x.width)])], { transB: 1 }, COM)
       : g.node('MatMul', [weight, x.value])
   return { layout: 'columns', value, width }
+}
+
+/** By width: [P, C, width]. */
+export type PartShapes = (width: number) => Value
+
+/** @param parts names the input [2] with P and C. */
+export function partShapes(g: GraphBuilder, parts: Value): PartShapes {
+  const known = new Map<number, Value>()
+  return width => {
+    const shape = known.get(width) ?? g.node('Concat', [parts, g.ints([width])], { axis: 0 })
+    known.set(width, shape)
+    return shape
+  }
 }
 
 /** Root-mean-square norm over the last axis. */

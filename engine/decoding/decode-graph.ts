@@ -14,7 +14,7 @@ import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { EMBEDDING, FINAL_NORM, headName, parameterShapes } from '../weights/parameter-shapes.ts'
-import { type Activation, normNode, productNode, rowsOf, softCapNode } from './activation.ts'
+import { type Activation, normNode, partShapes, productNode, rowsOf, softCapNode } from './activation.ts'
 import { layerOperations, rowShapes } from './layer-operations.ts'
 import { INPUT, LOGITS } from './names.ts'
 
@@ -26,11 +26,14 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
   g.input(INPUT.positions, 'int64', ['B', 'S'])
   const last = g.input(INPUT.last, 'int32', ['M'])
   g.input(INPUT.filler, 'float32', ['N - R', H * E])
+  g.input(INPUT.parts, 'int64', [2])
+  g.input(INPUT.lastParts, 'int64', [2])
+  g.input(INPUT.places, 'int64', ['B', config.keyValueHeads, 'S', 3])
   g.input(INPUT.cacheMask, 'float32', ['B', 1, 1, 1, 'L'])
-  g.input(INPUT.passMask, 'float32', ['S', 'S'])
+  g.input(INPUT.blockMask, 'float32', ['B', 1, 1, 'S', 'T'])
   if (config.slidingWindow) {
     g.input(INPUT.windowCacheMask, 'float32', ['B', 1, 1, 'S', 'L'])
-    g.input(INPUT.windowPassMask, 'float32', ['S', 'S'])
+    g.input(INPUT.windowBlockMask, 'float32', ['B', 1, 1, 'S', 'T'])
   }
   g.input(INPUT.cosines, 'float32', ['P', E / 2])
   g.input(INPUT.sines, 'float32', ['P', E / 2])
@@ -49,7 +52,8 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
     x = architecture.layer(layerOperations(g, config, layer, shapes), config, x)
   }
   const last_MD = normNode(g, config, g.node('Gather', [rowsOf(g, x), last], { axis: 0 }), FINAL_NORM)
-  const logits = productNode(g, headName(config), { layout: 'rows', value: last_MD, width: D }, V)
+  const last_ = { layout: 'rows', value: last_MD, width: D } as const
+  const logits = productNode(g, headName(config), last_, V, partShapes(g, INPUT.lastParts))
   const logits_MV = rowsOf(g, logits)
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits_MV : softCapNode(g, logits_MV, logitSoftCap)

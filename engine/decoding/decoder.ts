@@ -1,36 +1,32 @@
 /**
- * Samples responses for many prompts, up to 16 or up to 32 at a time; a row that ends makes room for the next.
+ * Samples responses for many prompts, up to 64 at a time; a row that ends makes room for the next.
  *
- * A response does not depend on what is decoded beside it, to the bit. onnxruntime's matrix product blocks the
- * inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So prompts are read one by one, and the steps of a decoder run either with 2 to 16 rows or with 17 to 32,
- * some of which may only fill up; the second takes a third longer, for twice the sequences. The cache's length is a
- * multiple of 64, so that sums over it end alike however much room there is.
+ * Beside its newest token a step reads what may follow (drafts.ts): a draft's token that is drawn in its turn was read
+ * already, and the next is drawn at once. Drafts decide over nothing but the time: every token is drawn from the
+ * model's own logits by the numbers of its own stream, and keys and values of tokens that were not drawn are not kept.
+ *
+ * A response does not depend on what is decoded or drafted beside it, to the bit. onnxruntime's matrix product blocks
+ * the inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
+ * orders. So prompts are read one by one, and the tokens of a step are multiplied in parts of 2 to 16, some of which may
+ * only fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
+ * tokens of it are read at once, so that sums end alike; a step counts up to the end of a block.
  *
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
  * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
  */
-import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
-import { rotaryTables } from '../architectures/rotary-tables.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
-import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
+import type { Fetched } from '../runtime/session.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
-import { decodeGraph } from './decode-graph.ts'
-import { KeyValueCache, valuesPerToken } from './key-value-cache.ts'
-import { maskFeeds } from './masks.ts'
-import { cacheNames, INPUT, LOGITS } from './names.ts'
+import { type Draft, Drafts } from './drafts.ts'
+import { ForwardPasses } from './forward-passes.ts'
+import { BLOCK, blockStart, MOST_TOKENS, valuesPerToken } from './key-value-cache.ts'
+import { LOGITS } from './names.ts'
 import { PromptPasses } from './prompt-passes.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
 
-/** Rows of a step: see above. */
-interface RowLimits {
-  readonly fewest: number
-  readonly most: number
-}
-const FEW: RowLimits = { fewest: 2, most: 16 }
-const MANY: RowLimits = { fewest: 17, most: 32 }
+const MOST_SEQUENCES = 64
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
 const LONGEST_PASS = 128
 /** Of passes that several prompts of a call have in common. */
@@ -40,12 +36,11 @@ export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /**
-   * Most sequences decoded together; beyond 32 counts as 32. Whether it is beyond 16 decides over the last bits of
-   * what is decoded, the number itself does not.
-   */
+  /** Most sequences decoded together; beyond 64 counts as 64. */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
+  /** Guesses what follows, to be read with the newest token in one step; `lookUp` by default. */
+  readonly draft?: Draft
 }
 
 export type { Request }
@@ -53,35 +48,24 @@ export type { Request }
 export class Decoder {
   readonly #config: ModelConfig
   readonly #options: DecoderOptions
-  readonly #session: Session
-  readonly #cache: KeyValueCache
+  readonly #passes: ForwardPasses
   readonly #sampler: Sampler
-  readonly #rows: RowLimits
-  readonly #rotary: Feeds
+  readonly #drafts: Drafts
   readonly #stop: ReadonlySet<number>
-  readonly #outputs: Readonly<Record<string, null>>
 
-  private constructor(config: ModelConfig, options: DecoderOptions, session: Session) {
+  private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses) {
+    // With fewer heads of keys than threads, how a product is shared out depends on how many tokens a row has.
+    const mayDraft = config.keyValueHeads >= options.threads
     this.#config = config
     this.#options = options
-    this.#session = session
-    this.#cache = new KeyValueCache(config)
+    this.#passes = passes
     this.#sampler = new Sampler(config.vocabularySize)
-    this.#rows = options.sequencesPerPass <= FEW.most ? FEW : MANY
-    const { cos, sin } = rotaryTables(config)
-    this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
+    this.#drafts = new Drafts(options.draft, mayDraft ? MOST_TOKENS - 1 : 0)
     this.#stop = new Set(options.stopTokens)
-    const names = [LOGITS]
-    for (let layer = 0; layer < config.layers; layer++) {
-      const { newKeys, newValues } = cacheNames(layer)
-      names.push(newKeys, newValues)
-    }
-    this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
   static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
-    const session = await Session.create('decode', decodeGraph(config), { threads: options.threads })
-    return new Decoder(config, options, session)
+    return new Decoder(config, options, await ForwardPasses.create(config, options.threads))
   }
 
   /**
@@ -96,38 +80,30 @@ export class Decoder {
   ): Promise<Generation[]> {
     for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
-    const capacity = Math.min(this.#options.sequencesPerPass, this.#rows.most, requests.length)
+    const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
-    this.#cache.grow(longest)
+    this.#passes.cache.reserve(capacity, longest + sampling.maxNewTokens)
+    this.#passes.use(weights)
     try {
-      return await this.#decode(
-        { ...Object.fromEntries(weights), ...this.#rotary },
-        requests,
-        sampling,
-        capacity,
-      )
+      return await this.#decode(requests, sampling, capacity)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
-      this.#cache.clear()
+      this.#passes.cache.clear()
       throw error
     }
   }
 
   async release(): Promise<void> {
-    this.#cache.clear()
-    await this.#session.release()
+    await this.#passes.release()
   }
 
   async #decode(
-    fixed: Feeds,
     requests: readonly Request[],
     sampling: SamplingOptions,
     capacity: number,
   ): Promise<Generation[]> {
-    const { vocabularySize: V } = this.#config
     const results: Generation[] = new Array(requests.length)
-    const passes = new PromptPasses<Fetched>(
+    const prompts = new PromptPasses<Fetched>(
       requests.map(({ prompt }) => prompt),
       {
         tokens: Math.min(this.#options.tokensPerPass, LONGEST_PASS),
@@ -145,19 +121,20 @@ export class Decoder {
     }
     while (next < requests.length || rows.length > 0) {
       while (rows.length < capacity && next < requests.length) {
-        const row: Row = { index: next, request: requests[next]!, ids: [], logp: [] }
+        const request = requests[next]!
+        const row = { index: next, request, sequence: Array.from(request.prompt), logp: [] }
         next++
-        if (!ends(row, await this.#read(fixed, rows.length, row, passes))) rows.push(row)
+        if (!ends(row, await this.#read(rows.length, row, prompts))) rows.push(row)
       }
       if (rows.length === 0) continue
-      const logits = await this.#step(fixed, rows)
-      // From the last row on, so that the row that fills a gap has had its token already.
+      const ended = await this.#step(rows, ends)
+      // From the last row on, so that the row that fills a gap is one that goes on.
       for (let slot = rows.length - 1; slot >= 0; slot--) {
-        if (!ends(rows[slot]!, logits.subarray(slot * V, (slot + 1) * V))) continue
+        if (!ended.has(rows[slot]!)) continue
         const filler = rows.pop()!
         if (slot === rows.length) continue
         rows[slot] = filler
-        this.#cache.move(rows.length, slot)
+        this.#passes.cache.move(rows.length, slot)
       }
     }
     return results
@@ -165,77 +142,64 @@ export class Decoder {
 
   /** Reads a row's prompt into a row of the cache and gives the logits [V] of the first response token. */
   async #read(
-    fixed: Feeds,
     slot: number,
     { index, request: { prompt } }: Row,
-    passes: PromptPasses<Fetched>,
+    prompts: PromptPasses<Fetched>,
   ): Promise<Float32Array> {
     let logits: Float32Array | undefined
-    for (const pass of passes.of(index)) {
+    for (const pass of prompts.of(index)) {
       const { start, end } = pass
-      const count = end - start
-      const bytes = 4 * (count * valuesPerToken(this.#config) + this.#config.vocabularySize)
-      const fetched = await passes.read(pass, bytes, () =>
-        this.#run({
-          ...fixed,
-          ...this.#cache.prefix(slot, start),
-          ...this.#feeds(
-            prompt.slice(start, end),
-            1,
-            Int32Array.from({ length: count }, (_, i) => start + i),
-            Int32Array.of(count - 1),
-          ),
-          ...maskFeeds(this.#config, { firsts: [start], tokens: count, cached: start }),
-        }),
+      const bytes = 4 * ((end - start) * valuesPerToken(this.#config) + this.#config.vocabularySize)
+      const fetched = await prompts.read(pass, bytes, () =>
+        this.#passes.read(slot, { tokens: prompt.subarray(start, end), first: start }),
       )
-      this.#cache.append(fetched, [slot], [start])
+      this.#passes.cache.append(fetched, [slot], [start], [end - start])
       logits = fetched[LOGITS]!.data as Float32Array
     }
     return logits!
   }
 
-  /** Reads each row's newest token and gives the logits [rows, V] of what follows. */
-  async #step(fixed: Feeds, rows: readonly Row[]): Promise<Float32Array> {
-    const count = rows.length
-    const positions = Int32Array.from(rows, row => row.request.prompt.length + row.ids.length - 1)
-    const tokens = new Int32Array(Math.max(count, this.#rows.fewest))
-    rows.forEach((row, slot) => {
-      tokens[slot] = row.ids.at(-1)!
+  /**
+   * Reads each row's newest token with a draft of what follows, and draws tokens as long as the draft foretold them.
+   * Gives the rows that ended.
+   */
+  async #step(
+    rows: readonly Row[],
+    ends: (row: Row, logits: Float32Array) => boolean,
+  ): Promise<ReadonlySet<Row>> {
+    const { vocabularySize: V } = this.#config
+    const drafts = this.#drafts.propose(rows.map(({ sequence }) => sequence))
+    const parts = rows.map((row, slot) => ({
+      tokens: [row.sequence.at(-1)!, ...drafts[slot]!],
+      first: row.sequence.length - 1,
+    }))
+    const fetched = await this.#passes.step(parts)
+    const logits = fetched[LOGITS]!.data as Float32Array
+    const ended = new Set<Row>()
+    const counts = rows.map((row, slot) => {
+      const { tokens, first } = parts[slot]!
+      const most = Math.min(tokens.length, blockStart(first) + BLOCK - first)
+      let count = 0
+      let at = slot * tokens.length * V
+      do {
+        if (ends(row, logits.subarray(at, at + V))) ended.add(row)
+        count++
+        at += V
+      } while (!ended.has(row) && count < most && row.sequence.at(-1) === tokens[count])
+      return count
     })
-    this.#cache.grow(Math.max(...positions) + 1)
-    const fetched = await this.#run({
-      ...fixed,
-      ...this.#cache.rows(count),
-      ...this.#feeds(
-        tokens,
-        count,
-        positions,
-        tokens.map((_, slot) => slot),
-      ),
-      ...maskFeeds(this.#config, { firsts: positions, tokens: 1, cached: this.#cache.length }),
-    })
-    this.#cache.append(fetched, [...rows.keys()], positions)
-    return fetched[LOGITS]!.data as Float32Array
+    this.#passes.cache.append(
+      fetched,
+      rows.map((_, slot) => slot),
+      parts.map(({ first }) => first),
+      counts,
+    )
+    // The last token drawn is the first that was not foretold, unless the row ended or its draft did.
+    const looked = counts.map((count, slot) => Math.min(count, drafts[slot]!.length))
+    this.#drafts.learn(
+      looked,
+      counts.map(count => count - 1),
+    )
+    return ended
   }
-
-  /** @param positions of the tokens that do not only fill up, in `rows` rows. */
-  #feeds(tokens: Int32Array, rows: number, positions: Int32Array, last: Int32Array): Feeds {
-    const { heads, headDim } = this.#config
-    const real = positions.length
-    return {
-      [INPUT.tokens]: new Tensor('int32', tokens, [tokens.length]),
-      [INPUT.positions]: new Tensor('int64', BigInt64Array.from(positions, BigInt), [rows, real / rows]),
-      [INPUT.last]: new Tensor('int32', last, [last.length]),
-      [INPUT.filler]: zeros([tokens.length - real, heads * headDim]),
-    }
-  }
-
-  #run(feeds: Feeds): Promise<Fetched> {
-    return this.#session.run(feeds, this.#outputs)
-  }
-}
-
-function zeros(dims: readonly number[]): Tensor {
-  const size = dims.reduce((product, length) => product * length, 1)
-  return new Tensor('float32', new Float32Array(size), dims)
 }

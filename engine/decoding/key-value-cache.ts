@@ -1,25 +1,41 @@
 /**
- * Keys and values of the sequences being decoded: for each layer two buffers [rows, K, L, E]. Rows lie one
- * after the other, so the first n rows are a tensor. L grows with the longest sequence, in steps, so that
- * attention does not run over room that is not used yet.
+ * Keys and values of the sequences being decoded, in blocks of 64 tokens: for each layer's keys and for its values one
+ * buffer [rows, K, L, E] of full blocks and one [rows, K, T, E] of the block that each row is filling. Rows lie one
+ * after the other, so the first n rows are a tensor. L grows with the longest sequence.
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Feeds, Fetched } from '../runtime/session.ts'
 import { cacheNames } from './names.ts'
 
-/** L is a multiple of this. Also a multiple of what vector instructions sum at once: see Decoder. */
-const STEP = 64
+/** Tokens of a block. A multiple of what vector instructions sum at once: see Decoder. */
+export const BLOCK = 64
+/** L is as much or 0: a product with fewer columns sums in larger steps where heads are wider than 128. */
+const FEWEST = 2 * BLOCK
+/** Most tokens of a row in a step: a block has room for as many beyond its end, whose results are of no use. */
+export const MOST_TOKENS = 16
+/** T */
+export const PLACES = BLOCK + MOST_TOKENS
+
+/** Where the block begins that holds a position. */
+export function blockStart(position: number): number {
+  return position - (position % BLOCK)
+}
 
 /** Keys and values of a token in all layers. */
 export function valuesPerToken({ layers, keyValueHeads, headDim }: ModelConfig): number {
   return 2 * layers * keyValueHeads * headDim
 }
 
+interface Buffers {
+  readonly full: Float32Array
+  readonly block: Float32Array
+}
+
 export class KeyValueCache {
   readonly #config: ModelConfig
-  /** Keys and values of layer 0, of layer 1, … */
-  #buffers: Float32Array[] = []
+  /** Of the keys and values of layer 0, of layer 1, … */
+  #buffers: Buffers[] = []
   #rows = 0
   #length = 0
 
@@ -38,64 +54,89 @@ export class KeyValueCache {
     this.#rows = rows
     this.#length = 0
     // Memory that is not written yet takes no room: the operating system gives it page by page.
-    const size = rows * keyValueHeads * roundUp(longest) * headDim
-    if (this.#buffers.length > 0 && this.#buffers[0]!.length >= size) return
+    const full = rows * keyValueHeads * Math.max(FEWEST, blockStart(longest)) * headDim
+    const block = rows * keyValueHeads * PLACES * headDim
+    const [held] = this.#buffers
+    if (held && held.full.length >= full && held.block.length >= block) return
     this.clear()
-    this.#buffers = Array.from({ length: 2 * layers }, () => new Float32Array(size))
+    this.#buffers = Array.from({ length: 2 * layers }, () => ({
+      full: new Float32Array(full),
+      block: new Float32Array(block),
+    }))
   }
 
   clear(): void {
     this.#buffers = []
   }
 
-  /** Lets every row hold `length` tokens. */
-  grow(length: number): void {
-    const { keyValueHeads, headDim } = this.#config
-    const before = this.#length
-    if (length <= before) return
-    this.#length = roundUp(length)
-    const [from, to] = [before * headDim, this.#length * headDim]
-    for (const buffer of this.#buffers) {
-      // Blocks move up, so the last goes first.
-      for (let block = this.#rows * keyValueHeads - 1; block > 0; block--) {
-        buffer.copyWithin(block * to, block * from, (block + 1) * from)
-      }
-    }
-  }
-
-  /** The first `rows` rows, [rows, K, 1, L, E]. */
+  /** The first `rows` rows, [rows, K, L, E] and [rows, K, T, E]. */
   rows(rows: number): Feeds {
     const { keyValueHeads, headDim } = this.#config
-    const size = rows * keyValueHeads * this.#length * headDim
-    const dims = [rows, keyValueHeads, 1, this.#length, headDim]
-    return this.#feeds(buffer => new Tensor('float32', buffer.subarray(0, size), dims))
-  }
-
-  /** The first `length` tokens of one row, [1, K, 1, length, E]. */
-  prefix(row: number, length: number): Feeds {
-    const { keyValueHeads, headDim } = this.#config
-    const size = length * headDim
-    return this.#feeds(buffer => {
-      const copy = new Float32Array(keyValueHeads * size)
-      for (let head = 0; head < keyValueHeads; head++) {
-        const start = this.#offset(row, head, 0)
-        copy.set(buffer.subarray(start, start + size), head * size)
+    const feeds: Record<string, Tensor> = {}
+    this.#buffers.forEach(({ full, block }, index) => {
+      const { fullName, blockName } = namesOf(index)
+      const tensor = (buffer: Float32Array, length: number) => {
+        const dims = [rows, keyValueHeads, length, headDim]
+        return new Tensor('float32', buffer.subarray(0, rows * keyValueHeads * length * headDim), dims)
       }
-      return new Tensor('float32', copy, [1, keyValueHeads, 1, length, headDim])
+      feeds[fullName] = tensor(full, this.#length)
+      feeds[blockName] = tensor(block, PLACES)
     })
+    return feeds
   }
 
-  /** Writes what a pass of B rows and S tokens made: row b of it into `rows[b]`, from `positions[b]` on. */
-  append(fetched: Fetched, rows: readonly number[], positions: ArrayLike<number>): void {
+  /** The first `length` tokens of one row as if in full blocks, [1, K, length, E], and blocks of `places` zeros. */
+  prefix(row: number, length: number, places: number): Feeds {
     const { keyValueHeads, headDim } = this.#config
-    this.#buffers.forEach((buffer, index) => {
-      const { data, dims } = fetched[newName(index)]!
+    const start = blockStart(length)
+    const empty = new Float32Array(keyValueHeads * places * headDim)
+    const zeros = new Tensor('float32', empty, [1, keyValueHeads, places, headDim])
+    const feeds: Record<string, Tensor> = {}
+    this.#buffers.forEach(({ full, block }, index) => {
+      const { fullName, blockName } = namesOf(index)
+      const copy = new Float32Array(keyValueHeads * length * headDim)
+      for (let head = 0; head < keyValueHeads; head++) {
+        const [from, place] = [this.#offset(row, head, 0), this.#place(row, head, 0)]
+        copy.set(full.subarray(from, from + start * headDim), head * length * headDim)
+        copy.set(block.subarray(place, place + (length - start) * headDim), (head * length + start) * headDim)
+      }
+      feeds[fullName] = new Tensor('float32', copy, [1, keyValueHeads, length, headDim])
+      feeds[blockName] = zeros
+    })
+    return feeds
+  }
+
+  /**
+   * Writes what a pass of B rows made: of row b of it the first `counts[b]` tokens, into `rows[b]` from `positions[b]`
+   * on. Blocks that they fill become full ones.
+   */
+  append(
+    fetched: Fetched,
+    rows: readonly number[],
+    positions: ArrayLike<number>,
+    counts: ArrayLike<number>,
+  ): void {
+    const { keyValueHeads: K, headDim } = this.#config
+    this.#grow(Math.max(...rows.map((_, b) => blockStart(positions[b]! + counts[b]!))))
+    this.#buffers.forEach(({ full, block }, index) => {
+      const { data, dims } = fetched[namesOf(index).newName]!
       const source = data as Float32Array
-      const size = dims[3]! * headDim
-      let from = 0
+      const tokens = dims[2]!
       for (const [b, row] of rows.entries()) {
-        for (let head = 0; head < keyValueHeads; head++, from += size) {
-          buffer.set(source.subarray(from, from + size), this.#offset(row, head, positions[b]!))
+        const end = positions[b]! + counts[b]!
+        for (let head = 0; head < K; head++) {
+          let from = (b * K + head) * tokens * headDim
+          for (let at = positions[b]!; at < end; ) {
+            const start = blockStart(at)
+            const until = Math.min(end, start + BLOCK)
+            const size = (until - at) * headDim
+            block.set(source.subarray(from, from + size), this.#place(row, head, at - start))
+            from += size
+            at = until
+            if (until < start + BLOCK) continue
+            const place = this.#place(row, head, 0)
+            full.set(block.subarray(place, place + BLOCK * headDim), this.#offset(row, head, start))
+          }
         }
       }
     })
@@ -103,12 +144,25 @@ export class KeyValueCache {
 
   /** Copies a row over another. */
   move(from: number, to: number): void {
-    const [start, end, target] = [
-      this.#offset(from, 0, 0),
-      this.#offset(from + 1, 0, 0),
-      this.#offset(to, 0, 0),
-    ]
-    for (const buffer of this.#buffers) buffer.copyWithin(target, start, end)
+    for (const { full, block } of this.#buffers) {
+      full.copyWithin(this.#offset(to, 0, 0), this.#offset(from, 0, 0), this.#offset(from + 1, 0, 0))
+      block.copyWithin(this.#place(to, 0, 0), this.#place(from, 0, 0), this.#place(from + 1, 0, 0))
+    }
+  }
+
+  /** Lets every row hold full blocks of `length` tokens. */
+  #grow(length: number): void {
+    const { keyValueHeads, headDim } = this.#config
+    const before = this.#length
+    if (length <= before) return
+    this.#length = Math.max(FEWEST, length)
+    const [from, to] = [before * headDim, this.#length * headDim]
+    for (const { full } of this.#buffers) {
+      // Rows move up, so the last goes first.
+      for (let row = this.#rows * keyValueHeads - 1; row > 0; row--) {
+        full.copyWithin(row * to, row * from, (row + 1) * from)
+      }
+    }
   }
 
   #offset(row: number, head: number, position: number): number {
@@ -116,21 +170,15 @@ export class KeyValueCache {
     return ((row * keyValueHeads + head) * this.#length + position) * headDim
   }
 
-  #feeds(tensorOf: (buffer: Float32Array) => Tensor): Feeds {
-    return Object.fromEntries(this.#buffers.map((buffer, index) => [name(index), tensorOf(buffer)]))
+  #place(row: number, head: number, place: number): number {
+    const { keyValueHeads, headDim } = this.#config
+    return ((row * keyValueHeads + head) * PLACES + place) * headDim
   }
 }
 
-function name(index: number): string {
-  const { keys, values } = cacheNames(index >> 1)
-  return index % 2 === 0 ? keys : values
-}
-
-function newName(index: number): string {
-  const { newKeys, newValues } = cacheNames(index >> 1)
-  return index % 2 === 0 ? newKeys : newValues
-}
-
-function roundUp(length: number): number {
-  return Math.ceil(length / STEP) * STEP
+function namesOf(index: number) {
+  const names = cacheNames(index >> 1)
+  return index % 2 === 0
+    ? { fullName: names.keys, blockName: names.blockKeys, newName: names.newKeys }
+    : { fullName: names.values, blockName: names.blockValues, newName: names.newValues }
 }

@@ -8,6 +8,8 @@ import {
   type Activation,
   COM,
   normNode,
+  type PartShapes,
+  partShapes,
   productNode,
   rowsOf,
   softCapNode,
@@ -21,14 +23,27 @@ export interface RowShapes {
   readonly count: Value
   /** By number of heads: [B, S, heads, E]. */
   readonly heads: ReadonlyMap<number, Value>
+  readonly parts: PartShapes
+  /** [B, K, Q, S, L] and [B, K, Q, S, T]: see `attention`. */
+  readonly cacheScores: Value
+  readonly blockScores: Value
 }
 
 export function rowShapes(g: GraphBuilder, { heads, keyValueHeads, headDim }: ModelConfig): RowShapes {
   const shape_BS = g.node('Shape', [INPUT.positions])
+  const lengths = (of: Value, axis: number) => g.node('Shape', [of], { start: axis, end: axis + 1 })
+  const scores = (mask: Value) => {
+    const groups = g.ints([keyValueHeads, queryRows({ heads, keyValueHeads })])
+    const [B, S, last] = [lengths(INPUT.positions, 0), lengths(INPUT.positions, 1), lengths(mask, 4)]
+    return g.node('Concat', [B, groups, S, last], { axis: 0 })
+  }
   const of = (count: number) => g.node('Concat', [shape_BS, g.ints([count, headDim])], { axis: 0 })
   return {
     count: g.node('Reshape', [g.node('Size', [INPUT.positions]), g.ints([1])]),
     heads: new Map([heads, keyValueHeads].map(count => [count, of(count)])),
+    parts: partShapes(g, INPUT.parts),
+    cacheScores: scores(INPUT.cacheMask),
+    blockScores: scores(INPUT.blockMask),
   }
 }
 
@@ -43,7 +58,7 @@ export function layerOperations(
   /** [B, heads, S, E] */
   const headsOf = ({ layout, value, width }: Activation): Value => {
     if (layout === 'heads') return value
-    const rows = layout === 'rows' ? value : transposeNode(g, value, 1, 0)
+    const rows = rowsOf(g, { layout, value, width })
     const real = g.node('Slice', [rows, g.ints([0]), shapes.count, g.ints([0])])
     return transposeNode(g, g.node('Reshape', [real, shapes.heads.get(width / E)!]), 0, 2, 1, 3)
   }
@@ -55,7 +70,7 @@ export function layerOperations(
       width: x.width,
     }),
     project(x, name, width, bias) {
-      const product = productNode(g, weightOf(name), x, width)
+      const product = productNode(g, weightOf(name), x, width, shapes.parts)
       if (!bias) return product
       const column = g.node('Unsqueeze', [layerParameter(layer, `${name}.bias`), g.ints([1])])
       return { ...product, value: g.node('Add', [product.value, column]) }
@@ -65,8 +80,10 @@ export function layerOperations(
       const inputs = [headsOf(x), INPUT.positions, INPUT.cosines, INPUT.sines]
       return heads(g.node('RotaryEmbedding', inputs, { rotary_embedding_dim: 0 }, COM), x)
     },
-    attention: (query, key, value) =>
-      attention(g, config, layer, { query: headsOf(query), key: headsOf(key), value: headsOf(value) }),
+    attention(query, key, value) {
+      const heads = { query: headsOf(query), key: headsOf(key), value: headsOf(value) }
+      return attention(g, config, layer, shapes, heads)
+    },
     gated(activation, gate, up) {
       if (gate.layout !== up.layout) throw new Error('gate and up lie differently')
       return { ...gate, value: g.node('Mul', [activated(g, activation, gate.value), up.value]) }
@@ -82,42 +99,63 @@ interface Heads {
   readonly value: Value
 }
 
-/** Attention of the pass to the cache and to itself; marks its keys and values as outputs. */
+/**
+ * Q: query rows that share a key, for each token. A product with a single row would add in another order than one of
+ * several, so where a key serves one head only, its row is there twice.
+ */
+function queryRows({ heads, keyValueHeads }: Pick<ModelConfig, 'heads' | 'keyValueHeads'>): number {
+  return heads === keyValueHeads ? 2 : heads / keyValueHeads
+}
+
+/**
+ * Attention of the pass to the full blocks of the cache, and to the block that is being filled, where the pass's own
+ * keys and values take their places first: so a token sees the same tensors whether it is read alone or after others
+ * of the same pass. The new keys and values are outputs too.
+ */
 function attention(
   g: GraphBuilder,
   config: ModelConfig,
   layer: number,
+  { cacheScores, blockScores }: RowShapes,
   { query, key, value }: Heads,
 ): Activation {
   const { heads: H, keyValueHeads: K, headDim: E, attentionSoftCap } = config
   const names = cacheNames(layer)
-  const keys = g.input(names.keys, 'float32', ['B', K, 1, 'L', E])
-  const values = g.input(names.values, 'float32', ['B', K, 1, 'L', E])
+  const keys = g.input(names.keys, 'float32', ['B', K, 'L', E])
+  const values = g.input(names.values, 'float32', ['B', K, 'L', E])
+  const placed = (block: string, made: Value) =>
+    g.node('ScatterND', [g.input(block, 'float32', ['B', K, 'T', E]), INPUT.places, made])
+  const blockKeys = placed(names.blockKeys, key)
+  const blockValues = placed(names.blockValues, value)
+
   const scaled = g.node('Mul', [query, g.float(attentionScaleOf(config))])
-  // Groups are a dimension of their own, over which keys and values broadcast.
-  const queries = g.node('Reshape', [scaled, g.ints([0, K, H / K, -1, E])])
-  const byGroup = (x: Value) => g.node('Unsqueeze', [x, g.ints([2])])
-  const [newKeys, newValues] = [byGroup(key), byGroup(value)]
-  g.output(newKeys, 'float32', ['B', K, 1, 'S', E], names.newKeys)
-  g.output(newValues, 'float32', ['B', K, 1, 'S', E], names.newValues)
-  const windowed = windowOf(config, layer) !== undefined
-  const cacheMask = windowed ? INPUT.windowCacheMask : INPUT.cacheMask
-  const passMask = windowed ? INPUT.windowPassMask : INPUT.passMask
-  const scoresOf = (k: Value, mask: Value) => {
+  const grouped = g.node('Reshape', [scaled, g.ints([0, K, -1, E])])
+  const queries = H === K ? g.node('Concat', [grouped, grouped], { axis: 2 }) : grouped
+  const scoresOf = (k: Value, shape: Value, mask: Value) => {
     const products = g.node('FusedMatMul', [queries, k], { transB: 1 }, COM)
     const scores = attentionSoftCap === undefined ? products : softCapNode(g, products, attentionSoftCap)
-    return g.node('Add', [scores, mask])
+    return g.node('Add', [g.node('Reshape', [scores, shape], { allowzero: 1 }), mask])
   }
-  const scores = g.node('Concat', [scoresOf(keys, cacheMask), scoresOf(newKeys, passMask)], { axis: -1 })
-  const shares = g.node('Softmax', [scores], { axis: -1 })
-  const cached = g.node('Shape', [cacheMask], { start: 4 })
-  const shareOf = (from: Value, to: Value) => g.node('Slice', [shares, from, to, g.ints([4])])
+  const windowed = windowOf(config, layer) !== undefined
+  const scores = [
+    scoresOf(keys, cacheScores, windowed ? INPUT.windowCacheMask : INPUT.cacheMask),
+    scoresOf(blockKeys, blockScores, windowed ? INPUT.windowBlockMask : INPUT.blockMask),
+  ]
+  const shares = g.node('Softmax', [g.node('Concat', scores, { axis: -1 })], { axis: -1 })
+  const flat = g.node('Concat', [g.node('Shape', [queries], { end: 3 }), g.ints([-1])], { axis: 0 })
+  const shares_BKQL = g.node('Reshape', [shares, flat])
+  const cached = g.node('Shape', [INPUT.cacheMask], { start: 4 })
+  const shareOf = (from: Value, to: Value) => g.node('Slice', [shares_BKQL, from, to, g.ints([3])])
   const attended = g.node('Add', [
     g.node('MatMul', [shareOf(g.ints([0]), cached), values]),
-    g.node('MatMul', [shareOf(cached, g.ints([Number.MAX_SAFE_INTEGER])), newValues]),
+    g.node('MatMul', [shareOf(cached, g.ints([Number.MAX_SAFE_INTEGER])), blockValues]),
   ])
-  const byToken = transposeNode(g, g.node('Reshape', [attended, g.ints([0, H, -1, E])]), 0, 2, 1, 3)
+  const [once] =
+    H === K ? g.nodes('Split', [attended], { axis: 2, num_outputs: 2 }, { outputs: 2 }) : [attended]
+  const byToken = transposeNode(g, g.node('Reshape', [once!, g.ints([0, H, -1, E])]), 0, 2, 1, 3)
   const rows = g.node('Reshape', [byToken, g.ints([-1, H * E])])
+  g.output(key, 'float32', ['B', K, 'S', E], names.newKeys)
+  g.output(value, 'float32', ['B', K, 'S', E], names.newValues)
   return { layout: 'rows', value: g.node('Concat', [rows, INPUT.filler], { axis: 0 }), width: H * E }
 }
 

@@ -10,13 +10,19 @@ export const INPUT = {
   last: 'last',
   /** [N − R, H·E] zeros: attention's result for the tokens that fill up. */
   filler: 'filler',
-  /** [B, 1, 1, 1, L]: 0 where the row's cache holds a token, −∞ where not. */
+  /** [2] int64: P and C, into which the N tokens are cut for products with weights. */
+  parts: 'parts',
+  /** [2] int64: the same of the M tokens, for the product with the head. */
+  lastParts: 'last_parts',
+  /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
+  places: 'places',
+  /** [B, 1, 1, 1, L]: 0 where a full block of the row's cache holds a token, −∞ where not. */
   cacheMask: 'cache_mask',
-  /** [S, S]: 0 where a token of the pass may look at another, −∞ where not. */
-  passMask: 'pass_mask',
-  /** [B, 1, 1, S, L] and [S, S]: the same for layers with a sliding window, where the model has any. */
+  /** [B, 1, 1, S, T]: 0 where a token of the pass may look at a place of the row's block, −∞ where not. */
+  blockMask: 'block_mask',
+  /** [B, 1, 1, S, L] and [B, 1, 1, S, T]: the same for layers with a sliding window, where the model has any. */
   windowCacheMask: 'window_cache_mask',
-  windowPassMask: 'window_pass_mask',
+  windowBlockMask: 'window_block_mask',
   /** [context, E/2] each */
   cosines: 'cosines',
   sines: 'sines',
@@ -25,11 +31,13 @@ export const INPUT = {
 /** [M, V] */
 export const LOGITS = 'logits'
 
-/** Names of a layer's cache: inputs [B, K, 1, L, E], and the pass's own keys and values [B, K, 1, S, E]. */
+/** Names of a layer's cache: inputs [B, K, L, E] and [B, K, T, E], and the pass's own keys and values [B, K, S, E]. */
 export function cacheNames(layer: number) {
   return {
     keys: `keys.${layer}`,
     values: `values.${layer}`,
+    blockKeys: `block_keys.${layer}`,
+    blockValues: `block_values.${layer}`,
     newKeys: `new_keys.${layer}`,
     newValues: `new_values.${layer}`,
   }

@@ -19,7 +19,8 @@ export interface Request {
 export interface Row {
   readonly index: number
   readonly request: Request
-  readonly ids: number[]
+  /** The prompt, then the response. */
+  readonly sequence: number[]
   readonly logp: number[]
 }
 
@@ -43,13 +44,13 @@ export function drawToken(
   logits: Float32Array,
   sampling: SamplingOptions,
 ): Generation | undefined {
-  const { token, logp } = sampler.draw(logits, sampling, row.request.random(row.ids.length))
-  row.ids.push(token)
+  const { token, logp } = sampler.draw(logits, sampling, row.request.random(row.logp.length))
+  row.sequence.push(token)
   row.logp.push(logp)
   const stopped = stop.has(token) || row.request.ends?.(token) === true
-  if (!stopped && row.ids.length < sampling.maxNewTokens) return undefined
+  if (!stopped && row.logp.length < sampling.maxNewTokens) return undefined
   return {
-    ids: Int32Array.from(row.ids),
+    ids: Int32Array.from(row.sequence.slice(row.request.prompt.length)),
     finish: stopped ? 'stop' : 'length',
     logp: Float32Array.from(row.logp),
   }

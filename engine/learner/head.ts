@@ -14,7 +14,7 @@ import { logitsGraph, lossGraph, normGraph, numbersGraph } from './head-graphs.t
 import { padTarget, type Target } from './target.ts'
 
 /** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
-const CHUNK_ELEMENTS = 2 ** 24
+export const CHUNK_ELEMENTS = 2 ** 24
 
 /** Hidden states [N, D] after the final norm, with the matrix [V, D] that makes logits of them. */
 export interface HeadInput {

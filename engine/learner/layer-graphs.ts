@@ -7,6 +7,7 @@ import { input } from '../graph/input.ts'
 import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
 import type { Factors } from '../graph/operations/adapted-linear.ts'
+import { add } from '../graph/operations/add.ts'
 import type { Dim, Value } from '../graph/value.ts'
 import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../lora/adapter.ts'
 import type { LoraOptions } from '../port.ts'
@@ -19,12 +20,13 @@ export interface LayerGraphs {
   /** The same, with what the backward pass needs as further outputs `kept.N`. It takes an adapter's factors too. */
   readonly training: Uint8Array
   /**
-   * The inputs of `forward`, `dy` [B, T, D], the `kept.N` and, for each trained weight, the running sum `sum.NAME`, to
-   * `dx` and, for each of these, `gradient.NAME`: the sum with this gradient added.
+   * The inputs of `forward`, `dy` [B, T, D] and the `kept.N` to `dx` and, for each trained weight, `gradient.NAME`.
    */
   readonly backward: Uint8Array
   /** The same without the `kept.N`, which are computed again. */
   readonly recomputing: Uint8Array
+  /** For each trained weight, the running sum `sum.NAME` and `gradient.NAME` to `total.NAME`. */
+  readonly adding: Uint8Array
   /** Shapes of the `kept.N` by their names. */
   readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
@@ -46,8 +48,7 @@ export function layerGraphs(config: ModelConfig, reach: Reach, lora?: LoraOption
 
   const trained = lora ? inputs(layerFactorShapes(config, lora)) : weights
   const y = lora ? layer(factorsOf(config, lora, trained)) : layer()
-  const onto = new Map([...trained].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
-  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()], { onto })
+  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()])
   const gradients = [...trained.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
   const outputs = { dx: dx!, ...Object.fromEntries(gradients) }
   const kept = Object.fromEntries(
@@ -58,8 +59,17 @@ export function layerGraphs(config: ModelConfig, reach: Reach, lora?: LoraOption
     training: buildModel('layer forward for training', { y, ...kept }),
     backward: buildModel('layer backward', outputs, kept),
     recomputing: buildModel('layer recomputing backward', outputs),
+    adding: addingGraph(trained),
     kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
   }
+}
+
+function addingGraph(trained: ReadonlyMap<string, Value>): Uint8Array {
+  const totals = [...trained].map(([name, { shape }]) => [
+    `total.${name}`,
+    add(input(`sum.${name}`, shape), input(`gradient.${name}`, shape)),
+  ])
+  return buildModel('gradient sums', Object.fromEntries(totals))
 }
 
 function inputs(shapes: ReadonlyMap<string, readonly number[]>): Map<string, Value> {

@@ -30,6 +30,7 @@ interface Sessions {
   readonly training: Session
   readonly backward: Session
   readonly recomputing: Session
+  readonly adding: Session
   /** Shapes of what is kept. */
   readonly kept: ReadonlyMap<string, readonly Dim[]>
 }
@@ -78,6 +79,7 @@ export class Layers {
         training: await Session.create('layer forward for training', graphs.training, options),
         backward: await Session.create('layer backward', graphs.backward, options),
         recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
+        adding: await Session.create('gradient sums', graphs.adding, options),
         kept: graphs.kept,
       })
     }
@@ -140,23 +142,35 @@ export class Layers {
         dy: current,
         ...kept,
       }
-      const fetches: Record<string, Tensor> = { dx }
-      for (const name of this.#trained) {
-        const sum = sums.of(layerParameter(layer, name))
-        feeds[`sum.${name}`] = sum
-        // Each sum is read by the one node that writes it, so it can be both input and output.
-        fetches[`gradient.${name}`] = sum
-      }
-      const { backward, recomputing } = this.#of(layer)
-      await (kept ? backward : recomputing).run(feeds, fetches)
+      const { backward, recomputing, adding } = this.#of(layer)
+      const { gradients, add } = this.#gradients(layer, sums)
+      await (kept ? backward : recomputing).run(feeds, { dx, ...gradients })
+      if (add) await adding.run({ ...gradients, ...add.sums }, add.totals)
       current = dx
     }
     return current
   }
 
+  /** Where a layer's gradients go: into sums that are empty, or beside the sums, to be added then. */
+  #gradients(
+    layer: number,
+    sums: GradientSums,
+  ): { gradients: Feeds; add?: { readonly sums: Feeds; readonly totals: Feeds } } {
+    const names = this.#trained.map(name => [name, layerParameter(layer, name)] as const)
+    const tensors = (prefix: string, tensorOf: (parameter: string, name: string) => Tensor) =>
+      Object.fromEntries(names.map(([name, full]) => [`${prefix}.${name}`, tensorOf(full, name)]))
+    if (names.every(([, full]) => sums.isEmpty(full)))
+      return { gradients: tensors('gradient', full => sums.begin(full)) }
+    const beside = (full: string, name: string) =>
+      this.#buffers.tensor(`gradient.${name}`, sums.of(full).dims)
+    // Each sum is read by the one node that writes it, so it can be both input and output.
+    const [added, totals] = [tensors('sum', full => sums.of(full)), tensors('total', full => sums.of(full))]
+    return { gradients: tensors('gradient', beside), add: { sums: added, totals } }
+  }
+
   async release(): Promise<void> {
-    for (const { forward, training, backward, recomputing } of this.#sessions.values()) {
-      for (const session of [forward, training, backward, recomputing]) await session.release()
+    for (const { forward, training, backward, recomputing, adding } of this.#sessions.values()) {
+      for (const session of [forward, training, backward, recomputing, adding]) await session.release()
     }
   }
 

@@ -33,7 +33,7 @@ export interface LearnerOptions extends SessionOptions {
   readonly lora?: LoraOptions | undefined
 }
 
-const ACTIVATION_BYTES = 2 ** 30
+export const ACTIVATION_BYTES = 2 ** 30
 
 export type { Sequence }
 
@@ -143,6 +143,7 @@ export class Learner {
   ): { weights: Weights; gradientNorm: number } {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
     const updated = adamw(weights, name => sums.data(name), scale, state, options, made, into)
+    sums.clear()
     return { weights: updated, gradientNorm }
   }
 
@@ -161,6 +162,7 @@ export class Learner {
   ): Promise<{ weights: Weights; adapter: Weights; gradientNorm: number }> {
     const { sums, scale, gradientNorm } = this.#meanGradient(options)
     const updated = adamw(adapter, name => sums.data(name), scale, state, options)
+    sums.clear()
     return { weights: await this.#merger!.merge(base, updated, made, into), adapter: updated, gradientNorm }
   }
 

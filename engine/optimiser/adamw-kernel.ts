@@ -101,7 +101,7 @@ export class AdamwKernel {
   /**
    * One step of arrays of equal length.
    * @param w weights, only read
-   * @param g gradients; zero afterwards
+   * @param g gradients, only read
    * @param m first moments, advanced in place
    * @param v second moments, advanced in place; of the type of `m`
    * @param next takes the new weights
@@ -125,17 +125,14 @@ export class AdamwKernel {
     for (let from = 0; from < w.length; from += PIECE) {
       const to = Math.min(w.length, from + PIECE)
       const count = to - from
-      const slopes = g.subarray(from, to)
       memory.set(w.subarray(from, to), wAt)
-      memory.set(slopes, gAt)
+      memory.set(g.subarray(from, to), gAt)
       held.set(m.subarray(from, to), mAt)
       held.set(v.subarray(from, to), vAt)
       run(4 * count, key, from, MIX_1, MIX_2, ...factors)
       m.set(held.subarray(mAt, mAt + count), from)
       v.set(held.subarray(vAt, vAt + count), from)
       next.set(memory.subarray(wAt, wAt + count), from)
-      // Here it is in the cache still.
-      slopes.fill(0)
     }
   }
 }

@@ -42,7 +42,7 @@ const kernel = new AdamwKernel()
 
 /**
  * One step.
- * @param gradients by parameter name; zero afterwards
+ * @param gradients by parameter name, only read
  * @param scale factor of the gradients (mean over responses, clipping)
  * @param made told each new weight, in the order of their names, before the next is computed
  * @param into where a new weight goes, which may be the array of the old one; a fresh array where undefined

@@ -1,27 +1,48 @@
-/** A child process that answers requests by number. */
+/** A child process that answers requests by number, and is killed when it gives no sign of life for too long. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
-import { fromErrorMessage, type ReplyMessage, type RequestMessage, toErrorMessage } from './protocol.ts'
+import { deathOf, type Question } from './death.ts'
+import { fromErrorMessage, type ParentMessage, type ReplyMessage, toErrorMessage } from './protocol.ts'
+import { Watchdog } from './watchdog.ts'
 
 /** How long an engine may take to leave by itself once it has closed. */
 const GRACE_MS = 5000
 
+/** At least so long may a process take until it is up, seconds: it has programs to read, maybe from a cold disk. */
+const START_SECONDS = 60
+
+/** Questions that are answered at once, also while the engine works on another. */
+const ASIDE: ReadonlySet<string> = new Set(['info', 'encodeChat', 'decode'])
+
+/** Processes that run. One that hangs would not notice that its parent is gone. */
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 interface Pending {
+  readonly question: Question
   resolve(result: unknown): void
   reject(error: Error): void
 }
 
-type Question<T> = T extends { readonly id: number } ? Omit<T, 'id'> : never
+export interface ChildOptions {
+  /** A process that was asked something and gives no sign of life for so long is killed. Signs come between graphs. */
+  readonly hangSeconds: number
+}
 
 export class EngineChild {
   readonly #process: ChildProcess
   readonly #pending = new Map<number, Pending>()
   readonly #exited: Promise<void>
+  readonly #watchdog: Watchdog
   #nextId = 0
+  #isUp = false
+  #silent: number | undefined
   #death: GraspError | undefined
 
-  constructor() {
+  constructor({ hangSeconds }: ChildOptions) {
     const fromSource = import.meta.url.endsWith('.ts')
     this.#process = fork(fileURLToPath(new URL(fromSource ? './host.ts' : './host.js', import.meta.url)), {
       // Arrays of numbers cross as bytes, not as JSON.
@@ -32,34 +53,46 @@ export class EngineChild {
       // Standard output belongs to the parent's results.
       stdio: ['ignore', 2, 2, 'ipc'],
     })
-    this.#process.on('message', (reply: ReplyMessage) => this.#settle(reply))
+    running.add(this.#process)
+    this.#watchdog = new Watchdog(
+      () => (this.#isUp ? hangSeconds : Math.max(hangSeconds, START_SECONDS)),
+      seconds => {
+        this.#silent = seconds
+        // Also one that is stopped (SIGSTOP) obeys this.
+        this.#process.kill('SIGKILL')
+      },
+    )
+    this.#process.on('message', (message: ParentMessage) => {
+      this.#isUp = true
+      this.#watchdog.heard()
+      if ('id' in message) this.#settle(message)
+    })
     this.#exited = new Promise(resolve => {
       this.#process.once('exit', (code, signal) => {
-        this.#die(describeExit(code, signal))
+        running.delete(this.#process)
+        const silent = this.#silent
+        this.#die(deathOf({ code, signal, during: this.#during(), ...(silent !== undefined && { silent }) }))
         resolve()
       })
       this.#process.once('error', error => {
-        this.#die(`the engine's process cannot be started: ${describeError(error)}`)
+        const message = `the engine's process cannot be started: ${describeError(error)}`
+        this.#die(new GraspError('ENGINE_DIED', message, { cause: error }))
         if (this.#process.pid === undefined) resolve()
       })
     })
     this.#hold()
   }
 
-  /** @throws GraspError as the engine threw it; ENGINE_FAILED when the process is gone. */
-  ask(question: Question<RequestMessage>): Promise<unknown> {
+  /** @throws GraspError as the engine threw it; ENGINE_DIED when the process is gone. */
+  ask(question: Question): Promise<unknown> {
     if (this.#death) return Promise.reject(this.#death)
     const id = this.#nextId++
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject })
+      this.#pending.set(id, { question, resolve, reject })
       this.#hold()
       try {
-        this.#process.send({ id, ...question }, undefined, undefined, error => {
-          // A process that is gone is reported, with the reason, by its exit.
-          if (error && this.#process.exitCode === null && this.#process.signalCode === null) {
-            this.#settle({ id, error: toErrorMessage(error) })
-          }
-        })
+        // A process that takes nothing any more has ended or is about to, and its exit tells why.
+        this.#process.send({ id, ...question }, undefined, undefined, () => {})
       } catch (error) {
         // An argument that cannot be cloned.
         this.#settle({ id, error: toErrorMessage(error) })
@@ -85,30 +118,27 @@ export class EngineChild {
     else pending?.resolve(reply.result)
   }
 
-  #die(reason: string): void {
-    this.#death ??= new GraspError('ENGINE_FAILED', reason)
+  /** What the engine is at: the first that it was asked for, since it works on one after the other. */
+  #during(): Question | undefined {
+    const questions = [...this.#pending.values()].map(({ question }) => question)
+    return questions.find(question => 'open' in question || !ASIDE.has(question.method)) ?? questions[0]
+  }
+
+  #die(death: GraspError): void {
+    this.#watchdog.rest()
+    this.#death ??= death
     for (const { reject } of this.#pending.values()) reject(this.#death)
     this.#pending.clear()
   }
 
-  /** Only unanswered calls keep the parent's event loop alive. */
+  /** Only unanswered calls keep the parent's event loop alive, and are waited for. */
   #hold(): void {
     const hold = this.#pending.size > 0
     if (hold) this.#process.ref()
     else this.#process.unref()
     if (hold) this.#process.channel?.ref()
     else this.#process.channel?.unref()
+    if (hold) this.#watchdog.watch()
+    else this.#watchdog.rest()
   }
-}
-
-function describeExit(code: number | null, signal: NodeJS.Signals | null): string {
-  const again = 'Start again: the run goes on from its last checkpoint.'
-  if (signal === 'SIGKILL') {
-    return (
-      "the engine's process was killed (SIGKILL), most often because memory ran out. Lower tokensPerPass or " +
-      `sequencesPerPass, or use a machine with more memory. ${again}`
-    )
-  }
-  if (signal) return `the engine's process died of ${signal}, a fault in native code. ${again}`
-  return `the engine's process ended with exit code ${code}; its last words are on standard error. ${again}`
 }

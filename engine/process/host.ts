@@ -5,20 +5,31 @@
 
 import { openLocalEngine } from '../local-engine.ts'
 import type { Engine } from '../port.ts'
-import { type ReplyMessage, type RequestMessage, toErrorMessage } from './protocol.ts'
+import { type ParentMessage, type RequestMessage, toErrorMessage } from './protocol.ts'
+
+/** Between signs of life, as far as graphs let them through. */
+const SIGN_MS = 500
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.exit(0))
 
 let engine: Engine | undefined
+let unanswered = 0
+
+// On this thread, which each graph blocks until it has run: a thread of its own would go on where this one hangs.
+setInterval(() => {
+  if (unanswered > 0) send({ alive: true })
+}, SIGN_MS)
+send({ alive: true })
 
 process.on('message', async (request: RequestMessage) => {
-  reply(
-    await answer(request).then(
-      result => ({ id: request.id, result }),
-      error => ({ id: request.id, error: toErrorMessage(error) }),
-    ),
+  unanswered++
+  const reply = await answer(request).then(
+    result => ({ id: request.id, result }),
+    error => ({ id: request.id, error: toErrorMessage(error) }),
   )
+  unanswered--
+  send(reply)
 })
 
 async function answer(request: RequestMessage): Promise<unknown> {
@@ -30,7 +41,7 @@ async function answer(request: RequestMessage): Promise<unknown> {
   return method.apply(engine, [...request.args])
 }
 
-function reply(message: ReplyMessage): void {
+function send(message: ParentMessage): void {
   // A parent that died meanwhile takes no answer; `disconnect` ends this process.
   if (process.connected) process.send!(message, undefined, undefined, () => {})
 }

@@ -12,6 +12,14 @@ export type ReplyMessage =
   | { readonly id: number; readonly result: unknown }
   | { readonly id: number; readonly error: ErrorMessage }
 
+/** While a request is unanswered: the thread that runs the engine has just been free to say so. */
+export interface SignOfLife {
+  readonly alive: true
+}
+
+/** What the parent is sent. */
+export type ParentMessage = ReplyMessage | SignOfLife
+
 /** Clones lose an error's class and fields. */
 export interface ErrorMessage {
   readonly code: ErrorCode

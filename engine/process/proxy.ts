@@ -17,15 +17,22 @@ import type {
   Updated,
   UpdateOptions,
 } from '../port.ts'
-import { EngineChild } from './child.ts'
+import { type ChildOptions, EngineChild } from './child.ts'
 import type { Method } from './protocol.ts'
+
+/** Big models on slow machines take minutes for one graph. */
+const HANG_SECONDS = 900
 
 /**
  * Starts the process and loads the model.
- * @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED as openLocalEngine; ENGINE_FAILED when the process fails.
+ * @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED as openLocalEngine; ENGINE_FAILED when the process cannot work;
+ * ENGINE_DIED, as every later call, when it ended otherwise, was killed, or gave no sign of life.
  */
-export async function openEngineProcess(options: EngineOptions): Promise<Engine> {
-  const child = new EngineChild()
+export async function openEngineProcess(
+  options: EngineOptions,
+  { hangSeconds = HANG_SECONDS }: Partial<ChildOptions> = {},
+): Promise<Engine> {
+  const child = new EngineChild({ hangSeconds })
   try {
     await child.ask({ open: options })
   } catch (error) {

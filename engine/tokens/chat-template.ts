@@ -23,9 +23,9 @@ export class ChatTemplate {
       this.#template = new Template(source)
       this.#template.parsed.body.unshift(...FIXED_DATE.parsed.body)
     } catch (cause) {
-      throw new GraspError('MODEL_INVALID', `${path}: the chat template is wrong: ${describeError(cause)}`, {
-        cause,
-      })
+      // The parser falls over its end where one is missing.
+      const why = cause instanceof TypeError ? 'it ends too early' : describeError(cause)
+      throw new GraspError('MODEL_INVALID', `${path}: the chat template is wrong: ${why}`, { cause })
     }
     this.#variables = specialTokens
     this.#takesSystem = this.#probeSystem()
@@ -44,6 +44,26 @@ export class ChatTemplate {
         { cause },
       )
     }
+  }
+
+  /** @throws GraspError MODEL_INVALID when not even a chat of one message comes out as it should. */
+  check(): void {
+    let chat: string
+    try {
+      chat = this.#render([{ role: 'user', content: 'userprobe' }], true)
+    } catch (cause) {
+      throw new GraspError(
+        'MODEL_INVALID',
+        `${this.#path}: the chat template fails on a chat of one message: ${describeError(cause)}`,
+        { cause },
+      )
+    }
+    if (chat.includes('userprobe')) return
+    const what = chat.trim() === '' ? 'nothing' : JSON.stringify(chat.slice(0, 100))
+    throw new GraspError(
+      'MODEL_INVALID',
+      `${this.#path}: the chat template leaves out what the user says: of a message it makes ${what}`,
+    )
   }
 
   /** What the template writes behind an assistant's answer; empty where it refuses such a chat. */

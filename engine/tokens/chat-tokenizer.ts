@@ -6,10 +6,11 @@ import type { Message } from '../port.ts'
 import type { Companions } from '../weights/companions.ts'
 import { ChatTemplate, findChatTemplate } from './chat-template.ts'
 import { CompanionFiles, parseObject } from './companion-files.ts'
-import { ControlTokens, type TokenizerJson } from './control-tokens.ts'
+import { ControlTokens } from './control-tokens.ts'
 import { makeDecoder, makeEncoder } from './library-tokenizer.ts'
 import { specialTokens } from './special-tokens.ts'
 import { stopTokens } from './stop-tokens.ts'
+import { checkTokenizerJson } from './tokenizer-json.ts'
 
 export interface TokenizerSource {
   /** The model's directory or file, for errors. */
@@ -65,7 +66,7 @@ export class ChatTokenizer {
           "transformers' AutoTokenizer and call save_pretrained on this folder, which writes tokenizer.json.",
       )
     }
-    const json = parseObject(path, text) as unknown as TokenizerJson
+    const json = checkTokenizerJson(path, parseObject(path, text))
     const tokenizerConfig = files.json('tokenizer_config.json')
     // Older directories keep the roles of special tokens in a file of their own.
     const special = {
@@ -78,6 +79,7 @@ export class ChatTokenizer {
       const control = new ControlTokens(json, template.source)
       checkVocabulary(path, decoder, vocabularySize)
       const chatTemplate = new ChatTemplate(template.path, template.source, special)
+      chatTemplate.check()
       const idOf = (token: string | undefined) =>
         token === undefined ? undefined : decoder.token_to_id(token)
       return new ChatTokenizer({
@@ -88,6 +90,7 @@ export class ChatTokenizer {
         decoder,
         stopTokens: stopTokens({
           model: source.path,
+          vocabularySize,
           config,
           generationConfig: files.json('generation_config.json'),
           tokenizerEos: idOf(special.eos_token),

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { Companions } from '../weights/companions.ts'
+import { isPointer, LFS_POINTER } from '../weights/lfs-pointer.ts'
 
 export class CompanionFiles {
   /** The model's directory or file, for errors. */
@@ -33,6 +34,7 @@ export class CompanionFiles {
 
 /** @throws GraspError MODEL_INVALID naming the file. */
 export function parseObject(path: string, text: string): Record<string, unknown> {
+  if (text.startsWith(LFS_POINTER)) throw isPointer(path)
   let value: unknown
   try {
     value = JSON.parse(text)

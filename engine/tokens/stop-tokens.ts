@@ -3,6 +3,8 @@ import { GraspError } from '../../errors/grasp-error.ts'
 
 export interface StopSources {
   readonly model: string
+  /** Ids from this number on are none that the model gives. */
+  readonly vocabularySize: number
   readonly config: Readonly<Record<string, unknown>>
   readonly generationConfig: Readonly<Record<string, unknown>>
   /** Id of tokenizer_config.json's eos_token. */
@@ -18,8 +20,20 @@ export interface StopSources {
  */
 export function stopTokens(sources: StopSources): number[] {
   const found = new Set<number>()
-  for (const config of [sources.generationConfig, sources.config]) {
-    for (const id of [config.eos_token_id].flat()) if (Number.isInteger(id)) found.add(id as number)
+  for (const [file, config] of [
+    ['generation_config.json', sources.generationConfig],
+    ['config.json', sources.config],
+  ] as const) {
+    for (const id of [config.eos_token_id ?? []].flat() as unknown[]) {
+      if (typeof id !== 'number' || !Number.isInteger(id)) {
+        throw new GraspError(
+          'MODEL_INVALID',
+          `${sources.model}: eos_token_id of ${file} holds ${JSON.stringify(id)}; expected ids of tokens`,
+        )
+      }
+      // Left over from a larger model, say: it cannot come.
+      if (id >= 0 && id < sources.vocabularySize) found.add(id)
+    }
   }
   for (const id of [sources.tokenizerEos, sources.endOfTurn]) if (id !== undefined) found.add(id)
   if (found.size === 0) {

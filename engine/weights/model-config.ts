@@ -6,6 +6,7 @@ import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { architectureNamed, SUPPORTED_ARCHITECTURES } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { ConfigFile } from '../architectures/config-file.ts'
+import { isPointer, LFS_POINTER } from './lfs-pointer.ts'
 
 /** config.json as it stands: exports copy it. */
 export type RawConfig = Readonly<Record<string, unknown>>
@@ -19,8 +20,11 @@ export async function readModelConfig(directory: string): Promise<{ config: Mode
   const path = join(directory, 'config.json')
   let raw: unknown
   try {
-    raw = JSON.parse(await readFile(path, 'utf8'))
+    const text = await readFile(path, 'utf8')
+    if (text.startsWith(LFS_POINTER)) throw isPointer(path)
+    raw = JSON.parse(text)
   } catch (cause) {
+    if (cause instanceof GraspError) throw cause
     const files = await readdir(directory).catch(() => [])
     const gguf = files.find(name => name.endsWith('.gguf'))
     const hint =

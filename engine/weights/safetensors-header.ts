@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { isPointer, LFS_POINTER } from './lfs-pointer.ts'
 
 /** The reference implementation refuses longer headers too. */
 const LONGEST_HEADER = 100_000_000
@@ -43,6 +44,8 @@ const metadataSchema = z.record(z.string(), z.string())
 /** Length of the JSON part, from the file's first 8 bytes. */
 export function headerLength(path: string, first: Uint8Array, fileSize: number): number {
   if (first.length < 8) throw invalid(path, `it has ${fileSize} bytes, too few for a safetensors header`)
+  // No header begins so: these bytes would be a length of 2.3e18.
+  if (new TextDecoder().decode(first.subarray(0, 8)) === LFS_POINTER.slice(0, 8)) throw isPointer(path)
   const view = new DataView(first.buffer, first.byteOffset, 8)
   const length = view.getBigUint64(0, true)
   if (length > BigInt(LONGEST_HEADER))

@@ -1,5 +1,5 @@
 /** Where a model directory keeps its tensors: in model.safetensors, or in shards that an index names. */
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, readlink, stat } from 'node:fs/promises'
 import { join, posix, win32 } from 'node:path'
 import { z } from 'zod'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
@@ -96,7 +96,9 @@ async function readIndex(folder: string): Promise<Record<string, string>> {
           'loading them with transformers and calling save_pretrained.',
       )
     }
-    throw new GraspError('MODEL_INVALID', `${path} is no index of shards: ${describeError(cause)}`, { cause })
+    const why =
+      cause instanceof z.ZodError ? z.prettifyError(cause).replace(/\s+/g, ' ') : describeError(cause)
+    throw new GraspError('MODEL_INVALID', `${path} is no index of shards: ${why}`, { cause })
   }
   for (const shard of new Set(Object.values(index))) {
     if (!isInside(shard)) throw invalid(`${path} names the file ${shard} outside its folder`)
@@ -113,12 +115,18 @@ function isInside(name: string): boolean {
   return !posix.isAbsolute(name) && !win32.isAbsolute(name) && !parts.includes('..') && !parts.includes('')
 }
 
+/** A pipe or a device would be waited for, or read without an end. */
 async function isThere(path: string): Promise<boolean> {
   try {
-    await stat(path)
-    return true
+    if ((await stat(path)).isFile()) return true
+    throw invalid(`${path} is not a file`)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    if (error instanceof GraspError) throw error
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      const target = await readlink(path).catch(() => undefined)
+      if (target === undefined) return false
+      throw invalid(`${path} is a link to ${target}, which is not there; fetch the model's files again`)
+    }
     throw new GraspError('MODEL_INVALID', `${path} cannot be read: ${describeError(error)}`, { cause: error })
   }
 }

@@ -37,6 +37,21 @@ const model = z
   })
   .describe('The language model: the teacher is its weights as they are, the student starts from them.')
 
+const engine = section('The process that runs the model.', {
+  restarts: count(0)
+    .max(1000)
+    .default(5)
+    .describe(
+      'Deaths of it that a command recovers from within an hour, or without anything gained in between; one more ends the command.',
+    ),
+  hangSeconds: count(1)
+    .max(86_400)
+    .default(900)
+    .describe(
+      'Longest time without a sign of life, which comes after each graph; then it is killed and started anew.',
+    ),
+})
+
 const data = z
   .strictObject({
     train: file().describe('Questions to train on: LaMP-QA items in a JSON array or in JSON lines.'),
@@ -171,6 +186,7 @@ export const configSchema = z
     log,
     output,
     model,
+    engine,
     data,
     retrieval,
     prompt: file()

@@ -22,6 +22,7 @@ const IRRELEVANT: readonly string[] = [
   'model.path',
   'model.device',
   'model.threads',
+  'engine',
   'data.maxPostBytes',
   'judge.url',
   'judge.apiKeyEnv',

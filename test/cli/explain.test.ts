@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exitCode } from '../../cli/exit-code.ts'
-import { firstFailure, renderError } from '../../cli/explain.ts'
+import { renderError } from '../../cli/explain.ts'
 import { GraspError } from '../../errors/grasp-error.ts'
 
 test('a known error is its code and message; the stacks of it and its causes only for debugging', () => {
@@ -21,17 +21,6 @@ test('errors of the system get a hint, unknown ones ask for a report', () => {
     /^error UNEXPECTED: x is not a function\n {2}hint: this should not/,
   )
   assert.match(renderError('text', false), /^error UNEXPECTED: text\n$/)
-})
-
-test('of a failure and a failure to close after it, the first is told', async () => {
-  const killed = new GraspError('ENGINE_FAILED', 'killed')
-  const using = async () => {
-    await using _engine = { [Symbol.asyncDispose]: () => Promise.reject(new Error('no engine to close')) }
-    await using _log = { [Symbol.asyncDispose]: () => Promise.reject(new Error('no log to close')) }
-    throw killed
-  }
-  assert.equal(await using().catch(firstFailure), killed)
-  assert.equal(firstFailure(killed), killed)
 })
 
 test('exit codes', () => {

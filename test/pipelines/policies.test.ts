@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cp, mkdir } from 'node:fs/promises'
+import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import pino from 'pino'
@@ -8,6 +8,7 @@ import { Checkpoints, trainerStateSchema } from '../../pipelines/checkpoints.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
 import { bestPolicy, keptPolicies } from '../../pipelines/policies.ts'
 import { publisher } from '../../pipelines/publish.ts'
+import { RemotePolicies } from '../../pipelines/remote-policies.ts'
 import { Resources } from '../../pipelines/resources.ts'
 import { training } from '../../pipelines/training.ts'
 import { makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
@@ -62,17 +63,48 @@ test('the best policy stays the best when it is published too', () =>
     assert.equal((await bestPolicy(log, config)).version, 1)
   }))
 
-test('a version that was published before the process died is published again', () =>
+test('a version that was published before the process died is published again, and recorded once', () =>
   withCheckpoint('again', async resources => {
     const context = await resources.judged()
     const { config, log, engine } = context
     const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
-    const publish = publisher(context)
     for (let start = 0; start < 2; start++) {
+      const publish = publisher(context)
       await engine.loadCheckpoint(checkpoints.path(1))
       await publish(1)
     }
     const [first, second] = await keptPolicies(log, config)
     assert.equal(first?.weightsHash, await engine.weightsHash(1))
     assert.equal(second, undefined)
+    assert.deepEqual((await log.topics()).find(({ topic }) => topic === 'policies')?.ends, [1])
+  }))
+
+test('a version that was published and not recorded as a checkpoint is recorded, with its score', () =>
+  withCheckpoint('both', async resources => {
+    const context = await resources.judged()
+    const { config, log, engine } = context
+    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
+    const restored = trainerStateSchema.parse(await engine.loadCheckpoint(checkpoints.path(1)))
+    await publisher(context)(1)
+    await training(context, { checkpoints, restored: { ...restored, positions: [0] }, announce: () => {} })
+    assert.deepEqual(
+      (await keptPolicies(log, config)).map(({ best }) => best),
+      [true],
+    )
+
+    // What samples and scores goes by what was published, though the checkpoint was recorded later.
+    const { weightsHash } = await bestPolicy(log, config)
+    await rm(checkpoints.path(1), { recursive: true })
+    const policies = new RemotePolicies({ log, engine, cache: '', stopped: () => false })
+    await policies.reached(1)
+    assert.equal(await engine.weightsHash(1), weightsHash)
+  }))
+
+test('what waits for a policy gives up when it is closed', () =>
+  withCheckpoint('waiting', async resources => {
+    const { log, engine } = await resources.judged()
+    const policies = new RemotePolicies({ log, engine, cache: '', stopped: () => false })
+    const waiting = assert.rejects(policies.reached(5), { code: 'INTERRUPTED', message: /policy 5/ })
+    await policies.close()
+    await waiting
   }))

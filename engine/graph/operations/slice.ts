@@ -1,5 +1,6 @@
 /** Cutting an axis into ranges and joining ranges again. */
 import { type Dim, expectShape, type Operation, type Value } from '../value.ts'
+import { add } from './add.ts'
 
 /** A range of an axis; its bounds are int64 values of shape [1]. */
 export interface Range {
@@ -63,6 +64,26 @@ export function concat(values: readonly Value[], axis: number, ranges: readonly 
     gradient: (_, adjoint) => ranges.map(range => slice(adjoint, axis, range)),
   }
   return { operation, inputs: values, shape: withDim(values[0]!, axis, length) }
+}
+
+/** The sum of what stands at ranges of an axis of the given length, which the ranges cover together. */
+export function addRanges(
+  values: readonly Value[],
+  axis: number,
+  ranges: readonly Range[],
+  length: Dim,
+): Value {
+  if (ranges.some(({ from }) => from)) {
+    return values.map((value, index) => pad(value, axis, ranges[index]!, length)).reduce(add)
+  }
+  // All begin where the axis does, and each is at least as long as the one before: so the sum grows with them.
+  let sum = values[0]!
+  for (const [index, { to, length: wider }] of ranges.entries()) {
+    if (index === 0) continue
+    sum = add(pad(sum, axis, { ...ranges[index - 1]!, of: to }, wider), values[index]!)
+  }
+  expectShape(ranges.at(-1)!.length === length, 'sum of ranges', ...values)
+  return sum
 }
 
 function optional(value: Value | undefined): Value[] {

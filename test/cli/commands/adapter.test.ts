@@ -42,7 +42,7 @@ describe('a run that trains an adapter', () => {
   test('doctor counts what is trained, and knows the targets', async () => {
     const { code, stdout } = await run('doctor')
     assert.equal(code, 0, stdout)
-    assert.match(stdout, /training \d,\d{3} of them takes about/)
+    assert.match(stdout, /parameters, \d,\d{3} of them trained, /)
     const odd = await run('doctor', '--set', 'training.lora.targets=[query]')
     assert.equal(odd.code, 1)
     assert.match(odd.stdout, /training\.lora\.targets names 'query'; a layer of llama has q_proj, /)

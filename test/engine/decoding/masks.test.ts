@@ -4,8 +4,8 @@ import type { ModelConfig } from '../../../engine/architectures/config.ts'
 import { maskFeeds, type PassExtent } from '../../../engine/decoding/masks.ts'
 import { INPUT } from '../../../engine/decoding/names.ts'
 
-const plain = {} as ModelConfig
-const windowed = { slidingWindow: { tokens: 3, layers: [true, false] } } as unknown as ModelConfig
+const plain = { keyValueHeads: 2 } as ModelConfig
+const windowed = { ...plain, slidingWindow: { tokens: 3, layers: [true, false] } } as unknown as ModelConfig
 
 /** Rows of a mask as text: 1 where it lets through. */
 function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
@@ -18,27 +18,43 @@ function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
   return Array.from({ length: bits.length / width }, (_, row) => bits.slice(row * width, (row + 1) * width))
 }
 
-test('a step looks at the cached tokens of each row, in a window at the last of them', () => {
-  const step = { firsts: [1, 5, 0], tokens: 1, cached: 6 }
-  assert.deepEqual(rows(plain, step, INPUT.cacheMask), ['100000', '111110', '000000'])
-  assert.deepEqual(rows(windowed, step, INPUT.cacheMask), ['100000', '111110', '000000'])
+/** Blocks of 4 places, and 2 beyond. */
+const step = { firsts: [1, 6, 11], starts: [0, 4, 8], tokens: 1, cached: 8, places: 6 }
+
+test('a step looks at the full blocks of each row, then at its block up to the token, in a window at the last of them', () => {
+  assert.deepEqual(rows(plain, step, INPUT.cacheMask), ['00000000', '11110000', '11111111'])
+  assert.deepEqual(rows(plain, step, INPUT.blockMask), ['110000', '111000', '111100'])
+  assert.deepEqual(rows(windowed, step, INPUT.cacheMask), ['00000000', '11110000', '11111111'])
   // Itself and two before it.
-  assert.deepEqual(rows(windowed, step, INPUT.windowCacheMask), ['100000', '000110', '000000'])
-  assert.deepEqual(rows(windowed, step, INPUT.windowPassMask), ['1'])
-  assert.deepEqual(maskFeeds(windowed, step)[INPUT.windowCacheMask]!.dims, [3, 1, 1, 1, 6])
-  assert.deepEqual(maskFeeds(plain, step)[INPUT.cacheMask]!.dims, [3, 1, 1, 1, 6])
+  const early = { ...step, firsts: [0, 5, 8] }
+  assert.deepEqual(rows(windowed, early, INPUT.windowCacheMask), ['00000000', '00010000', '00000011'])
+  assert.deepEqual(rows(windowed, early, INPUT.windowBlockMask), ['100000', '110000', '100000'])
+  assert.deepEqual(rows(windowed, step, INPUT.windowBlockMask), ['110000', '111000', '011100'])
+  assert.deepEqual(maskFeeds(windowed, step)[INPUT.windowCacheMask]!.dims, [3, 1, 1, 1, 8])
+  assert.deepEqual(maskFeeds(plain, step)[INPUT.cacheMask]!.dims, [3, 1, 1, 1, 8])
+})
+
+test('each token of a row looks at one more, and those beyond the block at least at themselves', () => {
+  const several = { ...step, tokens: 3 }
+  const expected = ['110000', '111000', '111100', '111000', '111100', '111110', '111100', '111110', '111111']
+  assert.deepEqual(rows(plain, several, INPUT.blockMask), expected)
+  const { data, dims } = maskFeeds(plain, several)[INPUT.places]!
+  assert.deepEqual(dims, [3, 2, 3, 3])
+  const places = Array.from(data as BigInt64Array, Number)
+  // Row 1, head 0: its places 2, 3 and 4.
+  assert.deepEqual(places.slice(18, 27), [1, 0, 2, 1, 0, 3, 1, 0, 4])
 })
 
 test('reading a part of a prompt looks at what is before it and at itself, causally', () => {
-  const read = { firsts: [4], tokens: 4, cached: 4 }
+  const read = { firsts: [4], starts: [4], tokens: 4, cached: 4, places: 4 }
   assert.deepEqual(rows(plain, read, INPUT.cacheMask), ['1111'])
-  assert.deepEqual(rows(plain, read, INPUT.passMask), ['1000', '1100', '1110', '1111'])
+  assert.deepEqual(rows(plain, read, INPUT.blockMask), ['1000', '1100', '1110', '1111'])
   assert.deepEqual(rows(windowed, read, INPUT.windowCacheMask), ['0011', '0001', '0000', '0000'])
-  assert.deepEqual(rows(windowed, read, INPUT.windowPassMask), ['1000', '1100', '1110', '0111'])
+  assert.deepEqual(rows(windowed, read, INPUT.windowBlockMask), ['1000', '1100', '1110', '0111'])
   assert.deepEqual(maskFeeds(windowed, read)[INPUT.windowCacheMask]!.dims, [1, 1, 1, 4, 4])
 })
 
 test('models without windows are fed no masks of windows', () => {
-  const feeds = maskFeeds(plain, { firsts: [0], tokens: 2, cached: 0 })
-  assert.deepEqual(Object.keys(feeds).sort(), [INPUT.cacheMask, INPUT.passMask])
+  const feeds = maskFeeds(plain, { firsts: [0], starts: [0], tokens: 2, cached: 0, places: 2 })
+  assert.deepEqual(Object.keys(feeds).sort(), [INPUT.blockMask, INPUT.cacheMask, INPUT.places])
 })

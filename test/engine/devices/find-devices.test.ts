@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readLoadFailure } from '../../../engine/devices/cuda-libraries.ts'
-import { cpuReport, webgpuReport } from '../../../engine/devices/find-devices.ts'
+import { cpuReport } from '../../../engine/devices/find-devices.ts'
 import type { ProviderFinding } from '../../../engine/devices/probe.ts'
 import type { Outcome } from '../../../engine/devices/run-apart.ts'
+import { webgpuReport } from '../../../engine/devices/webgpu-report.ts'
 
 const LOADER = 'INFO | DRIVER:               [0] NVIDIA T4\n'
 const USED = `${LOADER}DRIVER:   Using "NVIDIA T4" with driver: "libGLX_nvidia.so.0"\n`
@@ -47,12 +48,9 @@ test('what lacks for WebGPU is told', onLinux, () => {
     return `${state}: ${detail}`
   }
   assert.equal(of(''), 'absent: the Vulkan loader libvulkan.so.1 is not installed')
-  assert.equal(
-    of('INFO:    Vulkan Loader Version 1.3.239\n'),
-    'absent: no Vulkan driver offers a device that WebGPU can use',
-  )
+  assert.equal(of('INFO:    Vulkan Loader Version 1.3.239\n'), 'absent: no Vulkan driver offers a device')
   const refusal = `${LOADER}Warning: Vulkan 1.1 required.\n - While initializing adapter (backend=Vulkan)\n`
-  assert.equal(of(refusal), 'fails: found NVIDIA T4, which WebGPU refuses: Vulkan 1.1 required.')
+  assert.equal(of(refusal), 'absent: Vulkan offers NVIDIA T4, which WebGPU refuses: Vulkan 1.1 required.')
 })
 
 test("memory is the GPU's own statement, else its Vulkan driver's; limits say where they come from", () => {
@@ -71,7 +69,7 @@ test("memory is the GPU's own statement, else its Vulkan driver's; limits say wh
   assert.deepEqual(webgpuReport(measured, [statement], [gpu]).memory, {
     free: 9,
     total: 16,
-    source: 'NVIDIA 550',
+    source: 'stated by NVIDIA 550',
   })
   assert.equal(webgpuReport(measured, undefined, []).memory, undefined)
   const { facts, software } = stated

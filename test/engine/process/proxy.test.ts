@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openEngineProcess } from '../../../engine/process/proxy.ts'
+import { canFindEngines, enginesOf, gone } from '../../helpers/engine-processes.ts'
 import { makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
 import { engineContract } from '../engine-contract.ts'
 
 engineContract('the engine in a child process', openEngineProcess)
 
-const linux = process.platform === 'linux'
-
-describe('the death of either process', { skip: !linux && 'reads /proc' }, () => {
+describe('the death of either process', { skip: !canFindEngines && 'reads /proc' }, () => {
   let model: TinyModel
   const running: ChildProcess[] = []
   before(async () => {
@@ -25,8 +23,8 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
   })
 
   /** A program that opens an engine, says so, and keeps it busy until it is told to stop. */
-  function launchParent(): { parent: ChildProcess; line(): Promise<string> } {
-    const program = fileURLToPath(new URL('./busy-parent.ts', import.meta.url))
+  function launchParent(file = 'busy-parent.ts'): { parent: ChildProcess; line(): Promise<string> } {
+    const program = fileURLToPath(new URL(file, import.meta.url))
     const parent = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, model.path], {
       stdio: ['ignore', 'pipe', 'inherit'],
       // A process group of its own, so that a signal can reach it and what belongs to it as Ctrl-C does.
@@ -40,27 +38,71 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
   async function startParent() {
     const { parent, line } = launchParent()
     assert.equal(await line(), 'open')
-    const [engine] = await childrenOf(parent.pid!)
+    const [engine] = enginesOf(parent.pid!)
     return { parent, engine: engine!, line }
   }
 
-  it('of the engine: calls under way and later ones fail, and say how it died', async () => {
-    const engine = await openModel(model.path)
-    const [pid] = await childrenOf(process.pid)
-    const pending = engine.generate(0, [{ key: 'a', ids: Int32Array.of(5) }], {
-      temperature: 1,
-      topK: 0,
-      topP: 1,
-      minP: 0,
-      stop: [],
-      maxNewTokens: 250,
-      seed: 1,
+  const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 250, seed: 1 }
+  const prompts = ['a', 'b', 'c', 'd'].map(key => ({ key, ids: Int32Array.of(5) }))
+
+  for (const [signal, how] of [
+    ['SIGKILL', /was killed \(SIGKILL\).*memory.*while it sampled responses to a, b, c and 1 more\. Use/],
+    ['SIGABRT', /gave up \(SIGABRT\), often for want of memory, while it sampled .*; its last words/],
+    ['SIGSEGV', /died of SIGSEGV, a fault in native code, while it sampled responses to a, b, c and 1 more$/],
+  ] as const) {
+    it(`of the engine by ${signal}: calls under way and later ones fail, and say how it died and at what`, async () => {
+      const engine = await openModel(model.path)
+      const [pid] = enginesOf(process.pid)
+      const aside = engine.decode(Int32Array.of(5))
+      const pending = [engine.generate(0, prompts, sampling), engine.weightsHash(0), aside]
+      process.kill(pid!, signal)
+      const died = { code: 'ENGINE_DIED', message: how }
+      for (const call of pending) await assert.rejects(call, died)
+      await assert.rejects(engine.info(), died)
+      await assert.rejects(engine.close(), died)
     })
-    process.kill(pid!, 'SIGKILL')
-    const killed = { code: 'ENGINE_FAILED', message: /killed \(SIGKILL\).*memory.*Lower tokensPerPass/ }
-    await assert.rejects(pending, killed)
-    await assert.rejects(engine.info(), killed)
-    await assert.rejects(engine.close(), killed)
+  }
+
+  it('of an engine that hangs: it is killed after the time it was given, also where it is stopped', async () => {
+    const engine = await openEngineProcess(optionsOf(model.path), { hangSeconds: 2 })
+    const [pid] = enginesOf(process.pid)
+    process.kill(pid!, 'SIGSTOP')
+    // Nobody waits for an idle engine.
+    await sleep(3000)
+    const hung = {
+      code: 'ENGINE_DIED',
+      message: /gave no sign of life for 2 s while it sampled .* and was killed.*raise engine\.hangSeconds/,
+    }
+    await assert.rejects(engine.generate(0, prompts, sampling), hung)
+    await assert.rejects(engine.close(), hung)
+    await gone(pid!)
+  })
+
+  it('not of one that works for longer than that: each graph is a sign of life', async () => {
+    const engine = await openEngineProcess(optionsOf(model.path), { hangSeconds: 2 })
+    // One call, of thousands of graphs, that takes longer than what is allowed between signs.
+    for (let count = 200, took = 0; took < 3000; count *= 2) {
+      const keys = Array.from({ length: count }, (_, i) => ({ key: `${i}`, ids: Int32Array.of(5) }))
+      const began = performance.now()
+      await engine.generate(0, keys, sampling)
+      took = performance.now() - began
+    }
+    await engine.close()
+  })
+
+  it('by its own decision before it is open: no second one would fare better', async () => {
+    // The process reads its options from the environment when it starts.
+    const before = process.env.NODE_OPTIONS
+    process.env.NODE_OPTIONS = '--import=data:text/javascript,process.exit(3)'
+    try {
+      await assert.rejects(openModel(model.path), {
+        code: 'ENGINE_FAILED',
+        message: /ended with exit code 3 while it loaded the model .*last words are on standard error/,
+      })
+    } finally {
+      if (before === undefined) delete process.env.NODE_OPTIONS
+      else process.env.NODE_OPTIONS = before
+    }
   })
 
   it('of nobody: an argument that cannot be sent is an error of its call', async () => {
@@ -79,6 +121,11 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
     await gone(engine)
   })
 
+  it('of the parent by its own decision: an engine that hangs is taken along', async () => {
+    const { line } = launchParent('leaving-parent.ts')
+    await gone(Number(await line()))
+  })
+
   it('by Ctrl-C: the engine goes on until the parent is done', async () => {
     const { parent, engine, line } = await startParent()
     process.kill(-parent.pid!, 'SIGINT')
@@ -91,7 +138,7 @@ describe('the death of either process', { skip: !linux && 'reads /proc' }, () =>
 
   it('by Ctrl-C while the engine is only starting: it starts, and the parent decides', async () => {
     const { parent, line } = launchParent()
-    while ((await childrenOf(parent.pid!)).length === 0) await sleep(5)
+    while (enginesOf(parent.pid!).length === 0) await sleep(5)
     process.kill(-parent.pid!, 'SIGINT')
     assert.equal(await line(), 'open')
     assert.equal(await line(), 'interrupted')
@@ -112,36 +159,16 @@ it('an open engine that nobody waits for does not keep its parent alive', async 
 })
 
 function openModel(path: string) {
-  return openEngineProcess({
+  return openEngineProcess(optionsOf(path))
+}
+
+function optionsOf(path: string) {
+  return {
     path,
     device: 'cpu',
     threads: 1,
     keepPolicies: 0,
     tokensPerPass: 256,
     sequencesPerPass: 4,
-  })
-}
-
-/** Process ids of the children that are engines. */
-async function childrenOf(parent: number): Promise<number[]> {
-  const found: number[] = []
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    const [stat, command] = await Promise.all(
-      ['stat', 'cmdline'].map(file => readFile(`/proc/${entry}/${file}`, 'utf8').catch(() => '')),
-    )
-    const ppid = Number(stat!.slice(stat!.lastIndexOf(')') + 2).split(' ')[1])
-    if (ppid === parent && command!.includes('engine/process/host')) found.push(Number(entry))
-  }
-  return found
-}
-
-/** Waits for a process to end; the test's timeout is the limit. */
-async function gone(pid: number): Promise<void> {
-  for (;;) {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-    // A zombie has ended; only its parent has not asked.
-    if (stat === '' || stat.slice(stat.lastIndexOf(')') + 2)[0] === 'Z') return
-    await sleep(20)
-  }
+  } as const
 }

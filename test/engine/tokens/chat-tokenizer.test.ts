@@ -5,10 +5,17 @@ import { after, before, test } from 'node:test'
 import type { Message } from '../../../engine/port.ts'
 import { ChatTokenizer } from '../../../engine/tokens/chat-tokenizer.ts'
 import { readCompanions } from '../../../engine/weights/companions.ts'
-import { CHATML_WITHOUT_SYSTEM, makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
+import {
+  CHATML_WITHOUT_SYSTEM,
+  makeTinyModel,
+  type TinyModel,
+  tinyTokenizerJson,
+} from '../../helpers/tiny-model.ts'
 
 const [END_OF_TEXT, START, STOP] = [0, 1, 2]
 const VOCABULARY = 288
+/** What Git LFS leaves where a file was not fetched. */
+const POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n'
 
 let model: TinyModel
 let tokenizer: ChatTokenizer
@@ -304,7 +311,10 @@ test('the token that the template writes behind an answer stops a response', asy
     [`{% for m in messages %}${body} end <|im_end|>{% endfor %}`, /names no token that ends a response/],
     // The next turn's opening, which is not written behind the last turn.
     [`{% for m in messages %}<|im_start|>${body}{% endfor %}`, /names no token that ends a response/],
-    ["{% if messages | length > 1 %}{{ raise_exception('no') }}{% endif %}<|im_end|>", /names no token/],
+    [
+      "{% if messages | length > 1 %}{{ raise_exception('no') }}{% endif %}{{ messages[0]['content'] }}<|im_end|>",
+      /names no token/,
+    ],
   ]
   for (const [template, expected] of cases) {
     await withFiles({ ...none, 'chat_template.jinja': template }, async path => {
@@ -321,7 +331,7 @@ test('ids that stand for no token decode to nothing', () => {
 })
 
 test('the hashes follow the files', async () => {
-  await withFiles({ 'chat_template.jinja': 'x' }, async path => {
+  await withFiles({ 'chat_template.jinja': "x{{ messages[0]['content'] }}" }, async path => {
     const other = await load(path)
     assert.notEqual(other.templateHash, tokenizer.templateHash)
     assert.equal(other.tokenizerHash, tokenizer.tokenizerHash)
@@ -332,10 +342,22 @@ test('what is missing or wrong in a directory is named, with what to do', async 
   const cases: [Record<string, unknown>, RegExp][] = [
     [{ 'tokenizer.json': null }, /has no tokenizer.json.*save_pretrained/],
     [{ 'tokenizer.json': '{"model"' }, /tokenizer.json is not JSON/],
-    [{ 'tokenizer.json': {} }, /tokenizer.json cannot be used/],
+    [{ 'tokenizer.json': {} }, /tokenizer.json: model is missing; expected an object/],
+    [{ 'tokenizer.json': POINTER }, /tokenizer.json is a pointer of Git LFS.*git lfs pull/],
+    [
+      { 'generation_config.json': { eos_token_id: 'two' } },
+      /eos_token_id of generation_config.json holds "two"/,
+    ],
     [{ 'tokenizer_config.json': '[]' }, /tokenizer_config.json is not a JSON object/],
     [{ 'chat_template.jinja': null }, /has no chat template.*write chat_template.jinja/],
     [{ 'chat_template.jinja': '{% for %}' }, /chat_template.jinja: the chat template is wrong/],
+    [{ 'chat_template.jinja': '{% for m in messages %}' }, /the chat template is wrong: it ends too early/],
+    [
+      { 'chat_template.jinja': '' },
+      /the chat template leaves out what the user says: of a message it makes nothing/,
+    ],
+    [{ 'chat_template.jinja': 'Hello' }, /leaves out what the user says: of a message it makes "Hello"/],
+    [{ 'chat_template.jinja': '{{ messages | sideways }}' }, /fails on a chat of one message: .*sideways/],
   ]
   for (const [files, message] of cases) {
     await withFiles(files, path => assert.rejects(load(path), { code: 'MODEL_INVALID', message }))
@@ -344,6 +366,32 @@ test('what is missing or wrong in a directory is named, with what to do', async 
     code: 'MODEL_INVALID',
     message: /has a token with id 287, but the model's vocab_size is 287/,
   })
+})
+
+test('a part of tokenizer.json that is wrong is named', async () => {
+  const json = tinyTokenizerJson()
+  const cases: [Record<string, unknown>, RegExp][] = [
+    [{ model: null }, /model is null; expected an object/],
+    [{ model: { ...json.model, type: 'Nope' } }, /model\.type is "Nope"; supported: BPE, /],
+    [{ model: { ...json.model, vocab: { a: -4 } } }, /model\.vocab\["a"\] is -4; expected an id/],
+    [
+      { model: { ...json.model, vocab: { a: 1e12 } } },
+      /model\.vocab\["a"\] is 1000000000000; expected an id/,
+    ],
+    [{ model: { ...json.model, vocab: 5 } }, /model\.vocab is 5; expected tokens/],
+    [{ model: { ...json.model, merges: ['a b', 5] } }, /model\.merges\[1\] is 5; expected two tokens/],
+    [{ added_tokens: [{ content: 'x' }] }, /added_tokens\[0\] is \{"content":"x"\}; expected content and id/],
+  ]
+  for (const [change, message] of cases) {
+    await withFiles({ 'tokenizer.json': { ...json, ...change } }, path =>
+      assert.rejects(load(path), { message }),
+    )
+  }
+})
+
+test('ids that the vocabulary does not have end nothing', async () => {
+  const files = { 'generation_config.json': { eos_token_id: [-1, STOP, 5000] } }
+  await withFiles(files, async path => assert.deepEqual((await load(path)).stopTokens, [STOP]))
 })
 
 test('roles that the template refuses are an error of the prompt', async () => {

@@ -153,3 +153,19 @@ test('a wrong config.json is refused with the field', () => {
     assert.throws(() => parse(changes), { code: 'MODEL_INVALID', message })
   assert.throws(() => parseModelConfig('config.json', []), { code: 'MODEL_INVALID' })
 })
+
+test('a value that cannot be meant is told, with what is expected', () => {
+  const cases: [Record<string, unknown>, RegExp][] = [
+    [{ hidden_size: -64 }, /config\.json is wrong: hidden_size is -64: .*>0/],
+    [{ hidden_size: '64' }, /hidden_size is "64": .*expected number, received string/],
+    [{ vocab_size: undefined }, /it lacks vocab_size/],
+    [{ num_hidden_layers: 1e9 }, /num_hidden_layers is 1000000000: .*<=10000/],
+    [{ max_position_embeddings: 2 ** 31 }, /max_position_embeddings is 2147483648: .*<=16777216/],
+    [{ rms_norm_eps: 1e300 }, /rms_norm_eps is 1e\+300: .*<=1$/],
+    [{ rope_scaling: { rope_type: 'linear', factor: 0 } }, /rope_scaling\.factor is 0: .*>0/],
+    [{ hidden_size: null, vocab_size: 0 }, /hidden_size is null: .*; vocab_size is 0: /],
+  ]
+  for (const [change, message] of cases) {
+    assert.throws(() => parse(change), { code: 'MODEL_INVALID', message })
+  }
+})

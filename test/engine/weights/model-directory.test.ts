@@ -257,3 +257,27 @@ test('loading takes the memory of the f32 weights and little more, from f32 and 
     }
   })
 })
+
+test('what stands in for a file is told apart from a damaged one', { skip: noLinks }, async () => {
+  const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n'
+  const cases: [string, (file: string) => Promise<unknown>, RegExp][] = [
+    ['model.safetensors', file => writeFile(file, pointer), /is a pointer of Git LFS.*git lfs pull/],
+    ['config.json', file => writeFile(file, pointer), /config\.json is a pointer of Git LFS/],
+    [
+      'model.safetensors',
+      file => symlink('../blobs/gone', file),
+      /is a link to \.\.\/blobs\/gone, which is not there/,
+    ],
+    ['model.safetensors', file => symlink('/dev/zero', file), /is not a file/],
+    // Opening it would wait for a writer.
+    ['model.safetensors', file => run('mkfifo', [file]), /is not a file/],
+  ]
+  for (const [name, make, message] of cases) {
+    await withModel({}, async path => {
+      const file = join(path, name)
+      await rm(file)
+      await make(file)
+      await assert.rejects(loadModelDirectory(path), { code: 'MODEL_INVALID', message })
+    })
+  }
+})

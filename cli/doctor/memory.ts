@@ -1,0 +1,93 @@
+/** What fits into memory, as text: of the model at hand, or of any. */
+import type { DeviceReport } from '../../engine/devices/device.ts'
+import { size } from '../../engine/devices/size.ts'
+import type { Fit, Saving } from '../../engine/memory/fit.ts'
+import { ASSUMED, type LargestModel } from '../../engine/memory/largest-model.ts'
+import { table } from '../table.ts'
+
+/** A memory that models are to fit into. */
+export interface Room {
+  /** The device's name. */
+  readonly device: string
+  /** Bytes. */
+  readonly free: number
+}
+
+/** The machine's memory for the processor, and that of each device which works and whose memory is known. */
+export function roomsOf(devices: readonly DeviceReport[], free: number): Room[] {
+  return devices.flatMap(({ provider, state, memory, software }): Room[] => {
+    if (state !== 'works') return []
+    if (provider === 'cpu') return [{ device: provider, free }]
+    // A software device takes its memory from the machine.
+    return memory ? [{ device: provider, free: software ? Math.min(free, memory.free) : memory.free }] : []
+  })
+}
+
+const millions = (count: number) => (count >= 1e9 ? `${count / 1e9} billion` : `${count / 1e6} million`)
+
+/** `4.20`: in GiB, for columns. */
+const inGib = (bytes: number) => (bytes / 2 ** 30).toFixed(2)
+
+export function largestText({ device, free }: Room, largest: readonly LargestModel[]): string {
+  const rows = largest.map(({ use, parameters, example }) => [
+    `  ${use}`,
+    parameters === 0 ? 'none fits' : `${millions(parameters)} parameters`,
+    example ? `such as ${example.name}, which takes ${size(example.bytes)}` : '',
+  ])
+  const text = table([['', '', ''], ...rows])
+    .replace(/^\s*\n/, '')
+    .trimEnd()
+  return `Largest models that fit on ${device}, in ${size(free)}\n${text}`
+}
+
+/** What the answers of `largestText` are for. */
+export const ASSUMPTIONS =
+  `  for sequences (prompt and response) of ${ASSUMED.tokens.toLocaleString('en')} tokens, ` +
+  `${ASSUMED.sequences} of them decoded together, LoRA of rank ${ASSUMED.loraRank}.\n` +
+  '  Estimates, right to about a sixth; with --config FILE of one model and its settings.'
+
+export function fitText(
+  { device, free }: Room,
+  { length, use, longest }: Fit,
+  savings: readonly Saving[],
+  context: number,
+): string {
+  const { training, decoding } = use
+  const rows = training.parts.map(({ what, bytes }) => [
+    `  ${what}`,
+    inGib(bytes),
+    decodingPart(what, decoding),
+  ])
+  const tokens = (count: number) => count.toLocaleString('en')
+  const lines = [
+    `Memory on ${device}, for sequences (prompt and response) of ${tokens(length)} tokens`,
+    table([
+      ['  GiB', 'training', 'decoding'],
+      ...rows,
+      ['  in all', inGib(training.bytes), inGib(decoding.bytes)],
+      ['  free', inGib(free), inGib(free)],
+    ]).trimEnd(),
+    ...(['training', 'decoding'] as const).map(work => {
+      const most = longest[work]
+      if (most === 0) return `  ${work} does not fit`
+      const all = most >= context ? "all of the model's context" : `the context is ${tokens(context)}`
+      return `  ${work} fits, with sequences of up to ${tokens(most)} tokens (${all})`
+    }),
+  ]
+  if (longest.training < context && savings.length > 0) {
+    lines.push('  Less memory for training is needed with')
+    lines.push(
+      table([['', ''], ...savings.map(({ setting, bytes }) => [`    ${setting}`, `saves ${size(bytes)}`])])
+        .replace(/^\s*\n/, '')
+        .trimEnd(),
+    )
+  }
+  return lines.join('\n')
+}
+
+function decodingPart(what: string, { parts }: Fit['use']['decoding']): string {
+  const same = parts.find(
+    part => part.what === what || (part.what === 'weights' && what === "the teacher's weights"),
+  )
+  return same ? inGib(same.bytes) : '–'
+}

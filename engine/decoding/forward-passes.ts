@@ -1,0 +1,140 @@
+/**
+ * The two kinds of passes through the model: one that reads a part of a prompt, and a step that reads the newest
+ * tokens of several sequences.
+ */
+import { Tensor } from 'onnxruntime-node'
+import type { ModelConfig } from '../architectures/config.ts'
+import { rotaryTables } from '../architectures/rotary-tables.ts'
+import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
+import type { Weights } from '../weights/weights.ts'
+import { decodeGraph } from './decode-graph.ts'
+import { blockStart, KeyValueCache, PLACES } from './key-value-cache.ts'
+import { maskFeeds, type PassExtent } from './masks.ts'
+import { cacheNames, INPUT, LOGITS } from './names.ts'
+
+/**
+ * Columns of a product with a weight, in a step: from 2 to 16 they add alike, to the bit. More tokens are cut into
+ * parts.
+ */
+const PART = { fewest: 2, most: 16 } as const
+
+/** Parts of a step of so many tokens. Three take as long as four: threads take whole parts. */
+export function partsOf(tokens: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(1, tokens / PART.most)))
+}
+
+/** A step is some 400 operations, of which many take less time than waking a thread. */
+const SPIN_MICROSECONDS = 50
+
+/** Tokens of a sequence. */
+export interface Part {
+  readonly tokens: ArrayLike<number>
+  /** Position of the first of them: as many tokens are in the cache before it. */
+  readonly first: number
+}
+
+export class ForwardPasses {
+  readonly cache: KeyValueCache
+  readonly #config: ModelConfig
+  readonly #session: Session
+  readonly #outputs: Readonly<Record<string, null>>
+  #fixed: Feeds
+
+  private constructor(config: ModelConfig, session: Session) {
+    this.#config = config
+    this.#session = session
+    this.cache = new KeyValueCache(config)
+    const { cos, sin } = rotaryTables(config)
+    this.#fixed = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
+    const names = [LOGITS]
+    for (let layer = 0; layer < config.layers; layer++) {
+      const { newKeys, newValues } = cacheNames(layer)
+      names.push(newKeys, newValues)
+    }
+    this.#outputs = Object.fromEntries(names.map(name => [name, null]))
+  }
+
+  static async create(config: ModelConfig, threads: number): Promise<ForwardPasses> {
+    const options = { threads, spinMicroseconds: SPIN_MICROSECONDS }
+    return new ForwardPasses(config, await Session.create('decode', decodeGraph(config), options))
+  }
+
+  /** Passes use these until others are given. */
+  use(weights: Weights): void {
+    this.#fixed = { ...this.#fixed, ...Object.fromEntries(weights) }
+  }
+
+  /** Reads a part of a prompt after what `row` of the cache holds. The logits [1, V] are of the token that follows. */
+  read(row: number, { tokens, first }: Part): Promise<Fetched> {
+    const count = tokens.length
+    return this.#run(
+      this.cache.prefix(row, first, count),
+      Int32Array.from(tokens),
+      { firsts: [first], starts: [first], tokens: count, cached: first, places: count },
+      { parts: [1, count], last: [count - 1], lastParts: [1, 1] },
+    )
+  }
+
+  /**
+   * Reads equally many tokens of each of the first rows of the cache. The logits are [rows · tokens, V] and perhaps
+   * more, which count for nothing, as do those beyond the end of a row's block.
+   */
+  step(rows: readonly Part[]): Promise<Fetched> {
+    const tokens = rows[0]!.tokens.length
+    const count = rows.length * tokens
+    const parts = partsOf(count)
+    const columns = Math.max(PART.fewest, Math.ceil(count / parts))
+    const ids = new Int32Array(parts * columns)
+    rows.forEach((row, b) => {
+      ids.set(row.tokens, b * tokens)
+    })
+    const firsts = rows.map(({ first }) => first)
+    return this.#run(
+      this.cache.rows(rows.length),
+      ids,
+      { firsts, starts: firsts.map(blockStart), tokens, cached: this.cache.length, places: PLACES },
+      { parts: [parts, columns], last: ids.map((_, n) => n), lastParts: [parts, columns] },
+    )
+  }
+
+  async release(): Promise<void> {
+    this.cache.clear()
+    this.#fixed = {}
+    await this.#session.release()
+  }
+
+  #run(
+    cache: Feeds,
+    ids: Int32Array,
+    extent: PassExtent,
+    { parts, last, lastParts }: Record<'parts' | 'last' | 'lastParts', ArrayLike<number>>,
+  ): Promise<Fetched> {
+    const { heads, headDim, contextLength } = this.#config
+    const { firsts, tokens } = extent
+    const rows = firsts.length
+    // Drafts may reach beyond the context, where the tables of positions end. Their results are of no use.
+    const positions = Int32Array.from({ length: rows * tokens }, (_, n) =>
+      Math.min(firsts[Math.floor(n / tokens)]! + (n % tokens), contextLength - 1),
+    )
+    const filler = ids.length - positions.length
+    const feeds = {
+      ...this.#fixed,
+      ...cache,
+      ...maskFeeds(this.#config, extent),
+      [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
+      [INPUT.positions]: int64(positions, [rows, tokens]),
+      [INPUT.filler]: new Tensor('float32', new Float32Array(filler * heads * headDim), [
+        filler,
+        heads * headDim,
+      ]),
+      [INPUT.parts]: int64(parts, [2]),
+      [INPUT.last]: new Tensor('int32', Int32Array.from(last), [last.length]),
+      [INPUT.lastParts]: int64(lastParts, [2]),
+    }
+    return this.#session.run(feeds, this.#outputs)
+  }
+}
+
+function int64(values: ArrayLike<number>, dims: readonly number[]): Tensor {
+  return new Tensor('int64', BigInt64Array.from(Array.from(values), BigInt), dims)
+}

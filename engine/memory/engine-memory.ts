@@ -1,0 +1,106 @@
+/** How much memory the engine's process needs, by what it does: the greatest that it holds at once. */
+import type { ModelConfig } from '../architectures/config.ts'
+import { valuesPerToken } from '../decoding/key-value-cache.ts'
+import { ACTIVATION_BYTES } from '../learner/learner.ts'
+import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
+import { parameterCount } from './parameter-count.ts'
+import { headMemory, largestPass, layerMemory } from './pass-memory.ts'
+import type { MemorySettings } from './settings.ts'
+
+const MIB = 2 ** 20
+/** Node, the libraries, the tokenizer and the sessions before they have run. */
+export const PROCESS_BYTES = 200 * MIB
+/** More sequences are never decoded together; the cache's length is a multiple of the second (engine/decoding). */
+const [MOST_ROWS, STEP] = [32, 64]
+/** Longest pass over a prompt. */
+const LONGEST_PASS = 128
+
+export interface EngineMemory {
+  /** Weights and key/value cache: to answer, or to sample for a trainer elsewhere. */
+  readonly decoding: MemoryUse
+  /** Everything that a run does: sample, score, train. */
+  readonly training: MemoryUse
+}
+
+/**
+ * For sequences (prompt and response) of a length, in tokens, as many of them as the settings let run together.
+ * Longer sequences take more; how much a shape's sessions take is worked out once.
+ */
+export function engineMemory(
+  config: ModelConfig,
+  settings: MemorySettings,
+): (length: number) => EngineMemory {
+  const layersOf = layerMemory(config, settings.lora)
+  const count = parameterCount(config, settings.lora)
+  const process: Part = { what: 'the process', bytes: PROCESS_BYTES }
+  const weights: Part = { what: 'weights', bytes: F32_BYTES * count.all }
+  // Cosines and sines of half a head, once for decoding and once for training.
+  const tables: Part = { what: 'rotary tables', bytes: 2 * F32_BYTES * config.contextLength * config.headDim }
+  return length => {
+    const decoding = decodingParts(config, settings, length)
+    const { tokensPerPass, scoredTogether, trainedTogether } = settings
+    const scoring = layersOf(largestPass(length, tokensPerPass, scoredTogether))
+    const pass = largestPass(length, tokensPerPass, trainedTogether)
+    const layer = layersOf(pass)
+    const response = Math.min(length, settings.responseTokens ?? length)
+    const tokens = {
+      scored: response * (scoredTogether ?? Number.POSITIVE_INFINITY),
+      trained: response * pass.rows,
+    }
+    const room = layer.kept > 0 ? Math.floor(ACTIVATION_BYTES / layer.kept) : config.layers
+    const whole = Math.min(config.layers, room)
+    const moment = settings.optimiserState === 'bf16' ? 2 : 4
+    return {
+      decoding: memoryUse([process, weights, tables, ...decoding]),
+      training: memoryUse([
+        process,
+        tables,
+        { ...weights, what: "the teacher's weights" },
+        { what: "the student's weights", bytes: versions(settings) * F32_BYTES * count.changed },
+        { what: 'gradients', bytes: F32_BYTES * count.trained },
+        { what: "AdamW's moments", bytes: 2 * moment * count.trained },
+        // The factors themselves, and those that an update makes of them.
+        { what: "the adapter's factors", bytes: settings.lora ? 2 * F32_BYTES * count.trained : 0 },
+        ...decoding,
+        {
+          what: 'activations',
+          bytes:
+            whole * layer.kept +
+            (config.layers + 3) * layer.input +
+            3 * scoring.input +
+            Math.max(layer.forward, scoring.forward) +
+            (whole > 0 ? layer.kept + layer.forward + layer.backward : 0) +
+            (whole < config.layers ? layer.recomputing : 0),
+        },
+        {
+          what: 'output head and loss',
+          bytes: headMemory(config, tokens, settings.lora !== undefined),
+        },
+      ]),
+    }
+  }
+}
+
+/** Without a lag the newest version is written over; else it is made before the oldest is dropped. */
+function versions({ keepPolicies }: MemorySettings): number {
+  return keepPolicies === 0 ? 1 : keepPolicies + 2
+}
+
+function decodingParts(
+  config: ModelConfig,
+  { sequencesPerPass, tokensPerPass }: MemorySettings,
+  length: number,
+): Part[] {
+  const rows = Math.min(sequencesPerPass, MOST_ROWS)
+  const room = Math.ceil(length / STEP) * STEP
+  const ofRow = F32_BYTES * valuesPerToken(config) * room
+  const { heads, vocabularySize, intermediateSize } = config
+  const tokens = Math.min(LONGEST_PASS, tokensPerPass, length)
+  const step = rows * (3.2 * heads * room + 3 * vocabularySize)
+  const reading = tokens * (3.2 * heads * room + 3.6 * intermediateSize)
+  return [
+    { what: 'key/value cache', bytes: rows * ofRow },
+    // A pass over a prompt is given a copy of what its row has cached.
+    { what: 'decoding steps', bytes: 2 * ofRow + F32_BYTES * (step + reading) },
+  ]
+}
