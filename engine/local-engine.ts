@@ -158,6 +158,7 @@ class LocalEngine implements Engine {
 
   accumulate(items: readonly TrainItem[]): Promise<Accumulated> {
     return this.#enqueue(async () => {
+      await this.#decoder.forget()
       const { newest } = this.#policies
       const teacher = this.#policies.side('teacher')
       for (const item of items) {
