@@ -57,11 +57,15 @@ async function run(number: number): Promise<RunResult> {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   )
+  // The run stops after its step; the same command goes on with it.
+  const stop = () => child.kill('SIGTERM')
+  process.once('SIGTERM', stop).once('SIGINT', stop)
   let text = ''
   child.stdout.on('data', data => {
     text += data
   })
   const code = await new Promise((done, failed) => child.on('close', done).on('error', failed))
+  process.off('SIGTERM', stop).off('SIGINT', stop)
   if (code !== 0) throw new Error(`grasp run ended with exit code ${code}: ${text}`)
   return JSON.parse(text)
 }

@@ -80,7 +80,8 @@ class CpuBackend implements Backend {
     return this.#learner.logits(input)
   }
 
-  accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
+  async accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
+    await this.#decoder.forget()
     if (this.#options.threads > 1) this.#hashThread ??= new HashThread()
     const { lora } = this.#options
     if (lora) this.#adapter ??= initialAdapter(this.#config, lora)

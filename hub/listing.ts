@@ -72,7 +72,8 @@ export async function listing(
   try {
     parsed = listingSchema.parse(JSON.parse(text))
   } catch (cause) {
-    const what = cause instanceof z.ZodError ? z.prettifyError(cause) : describeError(cause)
+    const what =
+      cause instanceof z.ZodError ? z.prettifyError(cause).replace(/\s+/g, ' ') : describeError(cause)
     throw wrong(access, name, what, cause)
   }
   const files = parsed.siblings.filter(({ rfilename }) => wanted(rfilename))

@@ -37,10 +37,9 @@ export async function readRecord(folder: string, repository: string): Promise<Pu
     record = recordSchema.parse(JSON.parse(await readFile(path, 'utf8')))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      throw failed(
-        `${path} cannot be read: ${describeError(error)}. Remove it, or give another folder.`,
-        error,
-      )
+      const why =
+        error instanceof z.ZodError ? z.prettifyError(error).replace(/\s+/g, ' ') : describeError(error)
+      throw failed(`${path} cannot be read: ${why}. Remove it, or give another folder.`, error)
     }
     const [other] = await entriesOf(folder)
     if (other === undefined) return undefined

@@ -27,7 +27,7 @@ export async function doctor(session: Session, options: CommonOptions): Promise<
   const paragraphs = [
     checksText(checks),
     devicesText(devices),
-    ...(memory ? [fitText(memory, memory.fit, memory.savings, memory.context)] : []),
+    ...(memory ? [fitText(memory)] : []),
     ...largest.map(({ models, ...room }) => largestText(room, models)),
     ...(largest.length > 0 ? [ASSUMPTIONS] : []),
     ...(wanted ? [] : ['No configuration checked: name one with --config FILE.']),

@@ -27,8 +27,8 @@ type Split = (typeof SPLITS)[number]
 /** What a model and its settings take of a device's memory. */
 export interface ModelMemory {
   readonly device: string
-  /** Bytes. */
-  readonly free: number
+  /** Bytes; absent where it is not known. */
+  readonly free?: number
   /** Tokens. */
   readonly context: number
   readonly fit: Fit
@@ -38,7 +38,7 @@ export interface ModelMemory {
 
 export interface ConfigurationReport {
   readonly checks: readonly Check[]
-  /** Absent where the model cannot be read, or the memory of its device is not known. */
+  /** Absent where the model cannot be read. */
   readonly memory?: ModelMemory
 }
 
@@ -65,7 +65,7 @@ export async function configurationReport(
   checks.push(
     await check('model', async () => {
       const { config: shape } = await readModelFiles(model.path)
-      if (free !== undefined) memory = memoryOf(loaded, shape, free)
+      memory = memoryOf(loaded, shape, free)
       return describeModel(loaded, memory)
     }),
   )
@@ -94,7 +94,7 @@ function describeDevice(wanted: string, devices: readonly DeviceReport[]): strin
   )
 }
 
-function memoryOf(config: Config, shape: ModelConfig, free: number): ModelMemory {
+function memoryOf(config: Config, shape: ModelConfig, free: number | undefined): ModelMemory {
   const { model, rollout, training } = config
   const lora = loraOptions(training)
   const settings: MemorySettings = {
@@ -107,10 +107,10 @@ function memoryOf(config: Config, shape: ModelConfig, free: number): ModelMemory
     trainedTogether: training.microbatch,
     ...(lora && { lora }),
   }
-  const fit = fitOf(shape, settings, free)
+  const fit = fitOf(shape, settings, free ?? Number.POSITIVE_INFINITY)
   return {
     device: model.device,
-    free,
+    ...(free !== undefined && { free }),
     context: shape.contextLength,
     fit,
     savings: savings(shape, settings, fit.length),
@@ -120,11 +120,11 @@ function memoryOf(config: Config, shape: ModelConfig, free: number): ModelMemory
 const count = (value: number) => value.toLocaleString('en')
 
 /** Reads the weights too, once it is known that there is room for them. */
-async function describeModel({ model: { path }, training }: Config, memory?: ModelMemory): Promise<string> {
+async function describeModel({ model: { path }, training }: Config, memory: ModelMemory): Promise<string> {
   const trained = (shape: ModelConfig) => parameterCount(shape, loraOptions(training)).trained
-  if (memory && memory.fit.longest.training === 0) {
+  const { device, free, fit } = memory
+  if (free !== undefined && fit.longest.training === 0) {
     const { config: shape } = await readModelFiles(path)
-    const { device, free, fit } = memory
     throw new GraspError(
       'MODEL_UNSUPPORTED',
       `${path}: training ${count(trained(shape))} parameters takes about ${size(fit.use.training.bytes)}, but ` +

@@ -15,18 +15,18 @@ export function devicesText(devices: readonly DeviceReport[]): string {
   return ['Devices', ...(rows.length > 0 ? [plainTable(rows)] : []), ...devices.flatMap(factsText)].join('\n')
 }
 
-function factsText({ provider, name, facts, memory }: DeviceReport): string[] {
+function factsText({ provider, state, name, facts, memory }: DeviceReport): string[] {
   const rows = facts.map(({ what, value, source }) => [`  ${what}`, value, source])
   if (memory) {
     const free = memory.free < memory.total ? `, ${size(memory.free)} free` : ''
     rows.push(['  memory', `${size(memory.total)}${free}`, memory.source])
-  } else if (facts.length > 0) {
+  } else if (state === 'works') {
     rows.push(['  memory', 'not known', `neither vulkaninfo nor the GPU's driver states it`])
   }
   // Of the processor there is no more to say than that it works.
   return rows.length === 0 || provider === 'cpu'
     ? []
-    : ['', `${provider}: ${name ?? 'a device without a name'}`, plainTable(rows)]
+    : ['', name === undefined ? provider : `${provider}: ${name}`, plainTable(rows)]
 }
 
 /** Without a line of headings. */

@@ -1,9 +1,10 @@
 /** What fits into memory, as text: of the model at hand, or of any. */
 import type { DeviceReport } from '../../engine/devices/device.ts'
 import { size } from '../../engine/devices/size.ts'
-import type { Fit, Saving } from '../../engine/memory/fit.ts'
+import type { Fit } from '../../engine/memory/fit.ts'
 import { ASSUMED, type LargestModel } from '../../engine/memory/largest-model.ts'
 import { table } from '../table.ts'
+import type { ModelMemory } from './configuration.ts'
 
 /** A memory that models are to fit into. */
 export interface Room {
@@ -46,12 +47,8 @@ export const ASSUMPTIONS =
   `${ASSUMED.sequences} of them decoded together, LoRA of rank ${ASSUMED.loraRank}.\n` +
   '  Estimates, right to about a sixth; with --config FILE of one model and its settings.'
 
-export function fitText(
-  { device, free }: Room,
-  { length, use, longest }: Fit,
-  savings: readonly Saving[],
-  context: number,
-): string {
+export function fitText({ device, free, fit, savings, context }: ModelMemory): string {
+  const { length, use, longest } = fit
   const { training, decoding } = use
   const rows = training.parts.map(({ what, bytes }) => [
     `  ${what}`,
@@ -59,21 +56,25 @@ export function fitText(
     decodingPart(what, decoding),
   ])
   const tokens = (count: number) => count.toLocaleString('en')
+  const known = free === undefined ? '–' : inGib(free)
   const lines = [
     `Memory on ${device}, for sequences (prompt and response) of ${tokens(length)} tokens`,
     table([
       ['  GiB', 'training', 'decoding'],
       ...rows,
       ['  in all', inGib(training.bytes), inGib(decoding.bytes)],
-      ['  free', inGib(free), inGib(free)],
+      ['  free', known, known],
     ]).trimEnd(),
+  ]
+  if (free === undefined) return [...lines, `  how much memory ${device} has is not known`].join('\n')
+  lines.push(
     ...(['training', 'decoding'] as const).map(work => {
       const most = longest[work]
       if (most === 0) return `  ${work} does not fit`
       const all = most >= context ? "all of the model's context" : `the context is ${tokens(context)}`
       return `  ${work} fits, with sequences of up to ${tokens(most)} tokens (${all})`
     }),
-  ]
+  )
   if (longest.training < context && savings.length > 0) {
     lines.push('  Less memory for training is needed with')
     lines.push(

@@ -28,35 +28,6 @@ export function rowsOf(g: GraphBuilder, { layout, value, width }: Activation): V
   return g.node('Reshape', [transposeNode(g, value, 0, 2, 1), g.ints([-1, width])])
 }
 
-/** The weight [width, in] times each part of the activations. @param parts shape of a value of one part a block */
-export function productNode(
-  g: GraphBuilder,
-  weight: Value,
-  x: Activation,
-  width: number,
-  parts: PartShapes,
-): Activation {
-  if (x.layout === 'heads') throw new Error('attention alone takes heads')
-  const value =
-    x.layout === 'rows'
-      ? g.node('FusedMatMul', [weight, g.node('Reshape', [x.value, parts(x.width)])], { transB: 1 }, COM)
-      : g.node('MatMul', [weight, x.value])
-  return { layout: 'columns', value, width }
-}
-
-/** By width: [P, C, width]. */
-export type PartShapes = (width: number) => Value
-
-/** @param parts names the input [2] with P and C. */
-export function partShapes(g: GraphBuilder, parts: Value): PartShapes {
-  const known = new Map<number, Value>()
-  return width => {
-    const shape = known.get(width) ?? g.node('Concat', [parts, g.ints([width])], { axis: 0 })
-    known.set(width, shape)
-    return shape
-  }
-}
-
 /** Root-mean-square norm over the last axis. */
 export function normNode(
   g: GraphBuilder,

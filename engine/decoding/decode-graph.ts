@@ -14,20 +14,26 @@ import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { EMBEDDING, FINAL_NORM, headName, parameterShapes } from '../weights/parameter-shapes.ts'
-import { type Activation, normNode, partShapes, productNode, rowsOf, softCapNode } from './activation.ts'
+import { type Activation, normNode, rowsOf, softCapNode } from './activation.ts'
 import { layerOperations, rowShapes } from './layer-operations.ts'
 import { INPUT, LOGITS } from './names.ts'
+import { exactProducts, quantisedProducts } from './products.ts'
+import type { QuantisedWeight } from './quantised-weight.ts'
 
-/** The model's bytes; inputs and outputs are in names.ts. */
-export function decodeGraph(config: ModelConfig): Uint8Array {
+/**
+ * The model's bytes; inputs and outputs are in names.ts.
+ * @param quantised every matrix, by name: takes the place of the inputs where given.
+ */
+export function decodeGraph(
+  config: ModelConfig,
+  quantised?: ReadonlyMap<string, QuantisedWeight>,
+): Uint8Array {
   const { hiddenSize: D, heads: H, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
   g.input(INPUT.positions, 'int64', ['B', 'S'])
   const last = g.input(INPUT.last, 'int32', ['M'])
   g.input(INPUT.filler, 'float32', ['N - R', H * E])
-  g.input(INPUT.parts, 'int64', [2])
-  g.input(INPUT.lastParts, 'int64', [2])
   g.input(INPUT.places, 'int64', ['B', config.keyValueHeads, 'S', 3])
   g.input(INPUT.cacheMask, 'float32', ['B', 1, 1, 1, 'L'])
   g.input(INPUT.blockMask, 'float32', ['B', 1, 1, 'S', 'T'])
@@ -37,7 +43,11 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
   }
   g.input(INPUT.cosines, 'float32', ['P', E / 2])
   g.input(INPUT.sines, 'float32', ['P', E / 2])
-  for (const [name, shape] of parameterShapes(config)) g.input(name, 'float32', shape)
+  for (const [name, shape] of parameterShapes(config)) {
+    if (name === EMBEDDING || !quantised?.has(name)) g.input(name, 'float32', shape)
+  }
+  const productsOf = (parts: string) =>
+    quantised ? quantisedProducts(g, quantised) : exactProducts(g, g.input(parts, 'int64', [2]))
 
   const embedded = g.node('Gather', [EMBEDDING, tokens], { axis: 0 })
   const { embeddingScale } = config
@@ -47,13 +57,14 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
     width: D,
   }
   const shapes = rowShapes(g, config)
+  const products = productsOf(INPUT.parts)
   const architecture = architectureOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
-    x = architecture.layer(layerOperations(g, config, layer, shapes), config, x)
+    x = architecture.layer(layerOperations(g, config, layer, shapes, products), config, x)
   }
   const last_MD = normNode(g, config, g.node('Gather', [rowsOf(g, x), last], { axis: 0 }), FINAL_NORM)
-  const last_ = { layout: 'rows', value: last_MD, width: D } as const
-  const logits = productNode(g, headName(config), last_, V, partShapes(g, INPUT.lastParts))
+  const hidden = { layout: 'rows', value: last_MD, width: D } as const
+  const logits = productsOf(INPUT.lastParts)(headName(config), hidden, V)
   const logits_MV = rowsOf(g, logits)
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits_MV : softCapNode(g, logits_MV, logitSoftCap)

@@ -1,5 +1,5 @@
 /**
- * Samples responses for many prompts, up to 64 at a time; a row that ends makes room for the next.
+ * Samples responses for many prompts, up to 32 at a time; a row that ends makes room for the next.
  *
  * Beside its newest token a step reads what may follow (drafts.ts): a draft's token that is drawn in its turn was read
  * already, and the next is drawn at once. Drafts decide over nothing but the time: every token is drawn from the
@@ -19,14 +19,15 @@ import type { Generation, SamplingOptions } from '../port.ts'
 import type { Fetched } from '../runtime/session.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
-import { type Draft, Drafts } from './drafts.ts'
+import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
-import { BLOCK, blockStart, MOST_TOKENS, valuesPerToken } from './key-value-cache.ts'
+import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS, valuesPerToken } from './key-value-cache.ts'
 import { LOGITS } from './names.ts'
+import { lookUp } from './prompt-lookup.ts'
 import { PromptPasses } from './prompt-passes.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
 
-const MOST_SEQUENCES = 64
+const MOST_SEQUENCES = 32
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
 const LONGEST_PASS = 128
 /** Of passes that several prompts of a call have in common. */
@@ -36,11 +37,13 @@ export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /** Most sequences decoded together; beyond 64 counts as 64. */
+  /** Most sequences decoded together; beyond 32 counts as 32. */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
-  /** Guesses what follows, to be read with the newest token in one step; `lookUp` by default. */
-  readonly draft?: Draft
+  /** Guesses what follows from the text; `lookUp` by default. */
+  readonly textDraft?: TextDraft
+  /** Whether a copy of the model in 8 bits may be made to guess what follows; true by default. */
+  readonly modelDraft?: boolean
 }
 
 export type { Request }
@@ -54,18 +57,23 @@ export class Decoder {
   readonly #stop: ReadonlySet<number>
 
   private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses) {
-    // With fewer heads of keys than threads, how a product is shared out depends on how many tokens a row has.
-    const mayDraft = config.keyValueHeads >= options.threads
     this.#config = config
     this.#options = options
     this.#passes = passes
     this.#sampler = new Sampler(config.vocabularySize)
-    this.#drafts = new Drafts(options.draft, mayDraft ? MOST_TOKENS - 1 : 0)
+    this.#drafts = new Drafts(config, {
+      threads: options.threads,
+      cache: passes.cache,
+      sampler: this.#sampler,
+      text: options.textDraft ?? lookUp,
+      model: options.modelDraft ?? true,
+    })
     this.#stop = new Set(options.stopTokens)
   }
 
   static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
-    return new Decoder(config, options, await ForwardPasses.create(config, options.threads))
+    const passes = { threads: options.threads, cache: new KeyValueCache(config) }
+    return new Decoder(config, options, await ForwardPasses.create(config, passes))
   }
 
   /**
@@ -84,16 +92,26 @@ export class Decoder {
     const longest = Math.max(...requests.map(request => request.prompt.length))
     this.#passes.cache.reserve(capacity, longest + sampling.maxNewTokens)
     this.#passes.use(weights)
+    await this.#drafts.use(weights)
     try {
       return await this.#decode(requests, sampling, capacity)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
       this.#passes.cache.clear()
       throw error
+    } finally {
+      this.#passes.use(new Map())
     }
   }
 
+  /** Lets go of what is held for these weights, such as a copy of them: others are about to be made. */
+  forget(): Promise<void> {
+    return this.#drafts.release()
+  }
+
   async release(): Promise<void> {
+    this.#passes.cache.clear()
+    await this.#drafts.release()
     await this.#passes.release()
   }
 
@@ -127,7 +145,7 @@ export class Decoder {
         if (!ends(row, await this.#read(rows.length, row, prompts))) rows.push(row)
       }
       if (rows.length === 0) continue
-      const ended = await this.#step(rows, ends)
+      const ended = await this.#step(rows, sampling, ends)
       // From the last row on, so that the row that fills a gap is one that goes on.
       for (let slot = rows.length - 1; slot >= 0; slot--) {
         if (!ended.has(rows[slot]!)) continue
@@ -165,20 +183,29 @@ export class Decoder {
    */
   async #step(
     rows: readonly Row[],
+    sampling: SamplingOptions,
     ends: (row: Row, logits: Float32Array) => boolean,
   ): Promise<ReadonlySet<Row>> {
     const { vocabularySize: V } = this.#config
-    const drafts = this.#drafts.propose(rows.map(({ sequence }) => sequence))
-    const parts = rows.map((row, slot) => ({
-      tokens: [row.sequence.at(-1)!, ...drafts[slot]!],
-      first: row.sequence.length - 1,
+    const heads = rows.map(({ sequence, logp, request }) => {
+      const first = sequence.length - 1
+      const block = blockStart(first)
+      // No token counts beyond the end of the block, and none is drawn after the last.
+      const room = Math.min(MOST_TOKENS, block + BLOCK - first, sampling.maxNewTokens - logp.length) - 1
+      return { sequence, first, block, room, uniform: (ahead: number) => request.random(logp.length + ahead) }
+    })
+    const drafts = await this.#drafts.propose(heads, sampling)
+    const parts = heads.map(({ sequence, first, block }, slot) => ({
+      tokens: [sequence.at(-1)!, ...drafts[slot]!],
+      first,
+      block,
     }))
     const fetched = await this.#passes.step(parts)
     const logits = fetched[LOGITS]!.data as Float32Array
     const ended = new Set<Row>()
     const counts = rows.map((row, slot) => {
-      const { tokens, first } = parts[slot]!
-      const most = Math.min(tokens.length, blockStart(first) + BLOCK - first)
+      const { tokens } = parts[slot]!
+      const most = Math.min(tokens.length, heads[slot]!.room + 1)
       let count = 0
       let at = slot * tokens.length * V
       do {

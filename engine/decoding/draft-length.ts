@@ -1,45 +1,50 @@
 /**
  * How many tokens to draft in a step. A step takes equally many tokens of each sequence, and its time grows with the
- * parts of 16 that they make: so what fits into the parts is free, and more has to promise more than it costs.
+ * parts of 16 that they make, and little within a part: so most of what fits is nearly free, and more has to promise
+ * more than it costs.
  */
-
 import { partsOf } from './forward-passes.ts'
 
-/** What a step costs by its parts, as measured. */
-const COSTS: ReadonlyMap<number, number> = new Map([
+/** What a step costs by its parts, and with each token, as measured: about 1 for a step of one token. */
+const PART_COSTS: ReadonlyMap<number, number> = new Map([
   [1, 1],
-  [2, 1.5],
-  [4, 2.3],
+  [2, 1.4],
+  [4, 2],
 ])
+const TOKEN_COST = 0.012
 
-/** What is known of a sequence's draft. */
-export interface Promise {
-  /** Tokens of the draft. */
+/** What is known of the draft of a sequence. */
+export interface DraftPromise {
+  /** Its tokens. */
   readonly length: number
-  /** How probable it is that a token is right if those before it are. */
+  /** How probable it is that a token is right if those before it are. Below 1. */
   readonly chance: number
 }
 
+export interface DraftPlan {
+  readonly length: number
+  /** Tokens that it promises by what it costs. */
+  readonly rate: number
+}
+
 /**
- * Most tokens a second, by what the drafts promise.
- * @returns tokens of a draft, at most `most`.
+ * The length with the most tokens by cost.
+ * @param drafting what it costs to draft one token of each sequence, on the scale of a step of one token.
  */
-export function draftLength(drafts: readonly Promise[], most: number): number {
-  let best = 0
-  let bestRate = 0
-  const longest = Math.min(most, Math.max(...drafts.map(({ length }) => length)))
+export function planDrafts(drafts: readonly DraftPromise[], drafting = 0): DraftPlan {
+  let best: DraftPlan = { length: 0, rate: 0 }
+  const longest = Math.max(...drafts.map(({ length }) => length))
   for (let length = 0; length <= longest; length++) {
-    const cost = COSTS.get(partsOf(drafts.length * (length + 1)))
-    if (cost === undefined) break
-    let tokens = 0
+    const tokens = drafts.length * (length + 1)
+    const parts = PART_COSTS.get(partsOf(tokens))
+    if (parts === undefined) break
+    const cost = parts + TOKEN_COST * tokens + drafting * length
+    let promised = 0
     for (const draft of drafts) {
-      const drafted = Math.min(length, draft.length)
-      tokens += (1 - draft.chance ** (drafted + 1)) / (1 - draft.chance)
+      promised += (1 - draft.chance ** (Math.min(length, draft.length) + 1)) / (1 - draft.chance)
     }
-    const rate = tokens / cost
-    if (rate <= bestRate) continue
-    best = length
-    bestRate = rate
+    const rate = promised / cost
+    if (rate > best.rate) best = { length, rate }
   }
   return best
 }

@@ -8,9 +8,10 @@ import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph } from './decode-graph.ts'
-import { blockStart, KeyValueCache, PLACES } from './key-value-cache.ts'
+import { type KeyValueCache, PLACES } from './key-value-cache.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
+import type { QuantisedWeight } from './quantised-weight.ts'
 
 /**
  * Columns of a product with a weight, in a step: from 2 to 16 they add alike, to the bit. More tokens are cut into
@@ -31,21 +32,33 @@ export interface Part {
   readonly tokens: ArrayLike<number>
   /** Position of the first of them: as many tokens are in the cache before it. */
   readonly first: number
+  /** Where the cache's block begins that they are read into. */
+  readonly block: number
+}
+
+export interface PassesOptions {
+  readonly cache: KeyValueCache
+  readonly threads: number
+  /** The model's matrices: weights that are given later count for the rest of it. */
+  readonly quantised?: ReadonlyMap<string, QuantisedWeight>
 }
 
 export class ForwardPasses {
   readonly cache: KeyValueCache
   readonly #config: ModelConfig
   readonly #session: Session
+  readonly #exact: boolean
   readonly #outputs: Readonly<Record<string, null>>
-  #fixed: Feeds
+  readonly #rotary: Feeds
+  #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session) {
+  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache) {
+    this.cache = cache
     this.#config = config
     this.#session = session
-    this.cache = new KeyValueCache(config)
+    this.#exact = session.inputs.includes(INPUT.parts)
     const { cos, sin } = rotaryTables(config)
-    this.#fixed = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
+    this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     const names = [LOGITS]
     for (let layer = 0; layer < config.layers; layer++) {
       const { newKeys, newValues } = cacheNames(layer)
@@ -54,18 +67,24 @@ export class ForwardPasses {
     this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
-  static async create(config: ModelConfig, threads: number): Promise<ForwardPasses> {
+  static async create(
+    config: ModelConfig,
+    { cache, threads, quantised }: PassesOptions,
+  ): Promise<ForwardPasses> {
     const options = { threads, spinMicroseconds: SPIN_MICROSECONDS }
-    return new ForwardPasses(config, await Session.create('decode', decodeGraph(config), options))
+    const session = await Session.create('decode', decodeGraph(config, quantised), options)
+    return new ForwardPasses(config, session, cache)
   }
 
-  /** Passes use these until others are given. */
+  /** Passes use these until others are given: an empty map lets go of them. */
   use(weights: Weights): void {
-    this.#fixed = { ...this.#fixed, ...Object.fromEntries(weights) }
+    const inputs = new Set(this.#session.inputs)
+    const given = [...weights].filter(([name]) => inputs.has(name))
+    this.#weights = Object.fromEntries(given)
   }
 
   /** Reads a part of a prompt after what `row` of the cache holds. The logits [1, V] are of the token that follows. */
-  read(row: number, { tokens, first }: Part): Promise<Fetched> {
+  read(row: number, { tokens, first }: Omit<Part, 'block'>): Promise<Fetched> {
     const count = tokens.length
     return this.#run(
       this.cache.prefix(row, first, count),
@@ -82,8 +101,8 @@ export class ForwardPasses {
   step(rows: readonly Part[]): Promise<Fetched> {
     const tokens = rows[0]!.tokens.length
     const count = rows.length * tokens
-    const parts = partsOf(count)
-    const columns = Math.max(PART.fewest, Math.ceil(count / parts))
+    const parts = this.#exact ? partsOf(count) : 1
+    const columns = Math.max(this.#exact ? PART.fewest : 1, Math.ceil(count / parts))
     const ids = new Int32Array(parts * columns)
     rows.forEach((row, b) => {
       ids.set(row.tokens, b * tokens)
@@ -92,14 +111,13 @@ export class ForwardPasses {
     return this.#run(
       this.cache.rows(rows.length),
       ids,
-      { firsts, starts: firsts.map(blockStart), tokens, cached: this.cache.length, places: PLACES },
+      { firsts, starts: rows.map(({ block }) => block), tokens, cached: this.cache.length, places: PLACES },
       { parts: [parts, columns], last: ids.map((_, n) => n), lastParts: [parts, columns] },
     )
   }
 
   async release(): Promise<void> {
-    this.cache.clear()
-    this.#fixed = {}
+    this.#weights = {}
     await this.#session.release()
   }
 
@@ -118,7 +136,8 @@ export class ForwardPasses {
     )
     const filler = ids.length - positions.length
     const feeds = {
-      ...this.#fixed,
+      ...this.#rotary,
+      ...this.#weights,
       ...cache,
       ...maskFeeds(this.#config, extent),
       [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
@@ -127,9 +146,8 @@ export class ForwardPasses {
         filler,
         heads * headDim,
       ]),
-      [INPUT.parts]: int64(parts, [2]),
       [INPUT.last]: new Tensor('int32', Int32Array.from(last), [last.length]),
-      [INPUT.lastParts]: int64(lastParts, [2]),
+      ...(this.#exact && { [INPUT.parts]: int64(parts, [2]), [INPUT.lastParts]: int64(lastParts, [2]) }),
     }
     return this.#session.run(feeds, this.#outputs)
   }

@@ -4,18 +4,9 @@ import type { GateActivation, LayerOperations } from '../architectures/layer-ope
 import { GELU } from '../graph/operations/geglu.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
-import {
-  type Activation,
-  COM,
-  normNode,
-  type PartShapes,
-  partShapes,
-  productNode,
-  rowsOf,
-  softCapNode,
-  transposeNode,
-} from './activation.ts'
+import { type Activation, COM, normNode, rowsOf, softCapNode, transposeNode } from './activation.ts'
 import { cacheNames, INPUT } from './names.ts'
+import type { Products } from './products.ts'
 
 /** How activations are cut into heads: the same for every layer. */
 export interface RowShapes {
@@ -23,7 +14,6 @@ export interface RowShapes {
   readonly count: Value
   /** By number of heads: [B, S, heads, E]. */
   readonly heads: ReadonlyMap<number, Value>
-  readonly parts: PartShapes
   /** [B, K, Q, S, L] and [B, K, Q, S, T]: see `attention`. */
   readonly cacheScores: Value
   readonly blockScores: Value
@@ -41,7 +31,6 @@ export function rowShapes(g: GraphBuilder, { heads, keyValueHeads, headDim }: Mo
   return {
     count: g.node('Reshape', [g.node('Size', [INPUT.positions]), g.ints([1])]),
     heads: new Map([heads, keyValueHeads].map(count => [count, of(count)])),
-    parts: partShapes(g, INPUT.parts),
     cacheScores: scores(INPUT.cacheMask),
     blockScores: scores(INPUT.blockMask),
   }
@@ -52,6 +41,7 @@ export function layerOperations(
   config: ModelConfig,
   layer: number,
   shapes: RowShapes,
+  products: Products,
 ): LayerOperations<Activation> {
   const { headDim: E } = config
   const weightOf = (name: string) => layerParameter(layer, `${name}.weight`)
@@ -70,10 +60,11 @@ export function layerOperations(
       width: x.width,
     }),
     project(x, name, width, bias) {
-      const product = productNode(g, weightOf(name), x, width, shapes.parts)
+      const product = products(weightOf(name), x, width)
       if (!bias) return product
-      const column = g.node('Unsqueeze', [layerParameter(layer, `${name}.bias`), g.ints([1])])
-      return { ...product, value: g.node('Add', [product.value, column]) }
+      const given = layerParameter(layer, `${name}.bias`)
+      const laid = product.layout === 'columns' ? g.node('Unsqueeze', [given, g.ints([1])]) : given
+      return { ...product, value: g.node('Add', [product.value, laid]) }
     },
     headNorm: (x, name) => heads(normNode(g, config, headsOf(x), weightOf(name)), x),
     rotary(x) {

@@ -32,13 +32,17 @@ async function cudaReport(memories: readonly GpuMemory[]): Promise<DeviceReport>
     return absent('cuda', `onnxruntime-node has no CUDA provider for ${process.platform}`)
   }
   const { folder, missing } = libraries
-  if (missing.length > 0) return absent('cuda', `${missing.join(' and ')} would have to be in ${folder}`)
+  if (missing.length > 0) {
+    const [gpu] = nvidia(memories)
+    const where = gpu ? [{ what: 'belongs in', value: folder, source: `for ${gpu.name}` }] : []
+    return { ...absent('cuda', `${missing.join(' and ')} not installed`), facts: where }
+  }
   const { ending, finding, words } = await probe('cuda')
   const wrong = readLoadFailure(words) ?? describeEnding(ending)
   if (wrong !== undefined) return fails('cuda', wrong)
   if (!isRight(finding.error)) return fails('cuda', wrongly(finding.error))
   // The provider takes the first GPU.
-  const [gpu] = memories.filter(({ driver }) => driver.startsWith('NVIDIA'))
+  const [gpu] = nvidia(memories)
   return {
     provider: 'cuda',
     state: 'works',
@@ -46,4 +50,8 @@ async function cudaReport(memories: readonly GpuMemory[]): Promise<DeviceReport>
     ...(gpu && { name: gpu.name, memory: { free: gpu.free, total: gpu.total, source: gpu.driver } }),
     facts: [error(finding.error), half(finding.half ?? false)],
   }
+}
+
+function nvidia(memories: readonly GpuMemory[]): readonly GpuMemory[] {
+  return memories.filter(({ driver }) => driver.startsWith('NVIDIA'))
 }

@@ -11,18 +11,17 @@ import type { Word } from './run-apart.ts'
 import { halfPrecision, productError, staysOnDevice } from './trial-graphs.ts'
 
 const provider = process.argv[2] as Provider
+// Whoever asked is gone.
+process.on('disconnect', () => process.exit(0))
 
-function say(word: Word<ProviderFinding>): void {
-  process.send!(word)
-}
-
-function stage(name: string): void {
-  say({ stage: name })
+/** Until it is on its way: what comes next may be the end of this process. */
+function say(word: Word<ProviderFinding>): Promise<void> {
+  return new Promise(resolve => process.send!(word, undefined, undefined, () => resolve()))
 }
 
 /** What fails here is a lack of the device, not a fault of the provider. */
-async function optional<T>(name: string, find: () => Promise<T>): Promise<T | undefined> {
-  stage(name)
+async function optional<T>(stage: string, find: () => Promise<T>): Promise<T | undefined> {
+  await say({ stage })
   try {
     return await find()
   } catch {
@@ -31,21 +30,20 @@ async function optional<T>(name: string, find: () => Promise<T>): Promise<T | un
 }
 
 try {
-  stage('computing a product of matrices')
-  say({ finding: { error: await productError(provider) } })
+  await say({ stage: 'computing a product of matrices' })
+  await say({ finding: { error: await productError(provider) } })
   if (provider !== 'cpu') {
     const half = await optional('computing in half precision', () => halfPrecision(provider))
-    say({ finding: { half: half ?? false } })
+    await say({ finding: { half: half ?? false } })
   }
   if (provider === 'webgpu') {
     const resident = await optional('keeping a result on the device', staysOnDevice)
-    say({ finding: { resident: resident ?? false } })
+    await say({ finding: { resident: resident ?? false } })
     const limits = await optional('asking for large buffers', measureLimits)
-    if (limits) say({ finding: { limits } })
+    if (limits) await say({ finding: { limits } })
   }
 } catch (error) {
-  say({ failure: describeError(error) })
+  await say({ failure: describeError(error) })
 }
 // Native threads of a driver may keep the process alive.
-process.disconnect()
-setImmediate(() => process.exit(0))
+process.exit(0)

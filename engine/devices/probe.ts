@@ -16,7 +16,7 @@ export interface ProviderFinding {
 }
 
 /** A first session on a GPU compiles shaders, which takes seconds on some drivers. */
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 30_000
 
 export function probe(
   provider: Provider,

@@ -37,7 +37,7 @@ export function webgpuReport(
   return {
     provider: 'webgpu',
     state: wrong === undefined ? 'works' : 'fails',
-    detail: wrong ?? (software ? 'a software device: for trying things out, slower than cpu' : ''),
+    detail: wrong ?? (software ? 'a software device, for trying things out; slower than cpu' : ''),
     ...(used && { name: used.name }),
     software,
     facts: [...loaderFacts(words, statement), error(finding.error), ...limitFacts(finding, statement)],

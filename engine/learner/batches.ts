@@ -30,6 +30,20 @@ export function passLimits(config: ModelConfig, rank = 1): PassLimits {
   return { rows: config.keyValueHeads === 1 ? 2 : 1, tokens: leastRows([...matrices.flat(), rank]) }
 }
 
+/**
+ * Where the rows of a batch begin whose last hidden states are asked for: at the first that some member wants, or before,
+ * so that enough rows are left for products with them not to depend on the number of threads either.
+ * @param wanted one for each member
+ */
+export function tailStart(
+  wanted: readonly { readonly from: number }[],
+  { rows, length }: Batch,
+  least: PassLimits,
+): number {
+  const first = Math.min(...wanted.map(({ from }) => from))
+  return Math.max(0, Math.min(first, length - LEAST_LENGTH, length - Math.ceil(least.tokens / rows)))
+}
+
 /** A row shorter than this part of its batch's length starts another batch. */
 const LEAST_FILL = 0.75
 

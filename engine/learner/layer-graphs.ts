@@ -12,8 +12,9 @@ import type { Dim, Value } from '../graph/value.ts'
 import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../lora/adapter.ts'
 import type { LoraOptions } from '../port.ts'
 import { layerOperations } from './layer-operations.ts'
-import { positionValues, type Reach } from './positions.ts'
+import { type Extent, positionValues, type Reach } from './positions.ts'
 
+/** In graphs of a tail, `y` and `dy` are [B, R, D]. */
 export interface LayerGraphs {
   /** `x` [B, T, D], the inputs of positions.ts and the layer's weights to `y` [B, T, D]. */
   readonly forward: Uint8Array
@@ -39,10 +40,15 @@ export function trainedShapes(
   return lora ? layerFactorShapes(config, lora) : layerParameters(config)
 }
 
-export function layerGraphs(config: ModelConfig, reach: Reach, lora?: LoraOptions): LayerGraphs {
+export function layerGraphs(
+  config: ModelConfig,
+  reach: Reach,
+  lora?: LoraOptions,
+  extent: Extent = 'all',
+): LayerGraphs {
   const x = input('x', ['B', 'T', config.hiddenSize])
   const weights = inputs(layerParameters(config))
-  const positions = positionValues(config, reach)
+  const positions = positionValues(config, reach, extent)
   const layer = (adapter?: ReadonlyMap<string, Factors>) =>
     architectureOf(config).layer(layerOperations(config, weights, positions, adapter), config, x)
 

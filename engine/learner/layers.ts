@@ -1,6 +1,6 @@
 /**
  * Runs a batch of rows through the decoder layers, forward and backward. All layers of a reach share the same
- * sessions.
+ * sessions, but for the last, which computes the tail of the rows that is asked for (positions.ts).
  *
  * Between the passes each layer's input is kept, and as many layers' activations as fit into a budget; the
  * backward pass of the others computes them again. The result is the same to the bit, memory and time differ.
@@ -16,7 +16,7 @@ import type { Weights } from '../weights/weights.ts'
 import { Buffers, resolveShape } from './buffers.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { layerGraphs, trainedShapes } from './layer-graphs.ts'
-import { positionFeeds, positionLengths, type Reach, reachesOf } from './positions.ts'
+import { type Extent, positionFeeds, positionLengths, type Reach } from './positions.ts'
 
 /** What is kept of a layer between forward and backward pass. */
 export interface LayerTrace {
@@ -38,27 +38,33 @@ interface Sessions {
 export class Layers {
   readonly #config: ModelConfig
   readonly #budget: number
+  /** Of the layers before the last, and of the last. */
   readonly #sessions: ReadonlyMap<Reach, Sessions>
+  readonly #tail: Sessions
   readonly #parameters: readonly string[]
   /** Names behind `model.layers.N.`: the parameters, or the factors of an adapter. */
   readonly #trained: readonly string[]
   readonly #adapted: boolean
   readonly #buffers = new Buffers()
   readonly #positions: (length: number) => Feeds
+  readonly #tailPositions: (length: number, from: number) => Feeds
 
   private constructor(
     config: ModelConfig,
     lora: LoraOptions | undefined,
     budget: number,
     sessions: ReadonlyMap<Reach, Sessions>,
+    tail: Sessions,
   ) {
     this.#config = config
     this.#budget = budget
     this.#sessions = sessions
+    this.#tail = tail
     this.#parameters = [...layerParameters(config).keys()]
     this.#trained = [...trainedShapes(config, lora).keys()]
     this.#adapted = lora !== undefined
     this.#positions = positionFeeds(config)
+    this.#tailPositions = positionFeeds(config)
   }
 
   /**
@@ -71,49 +77,56 @@ export class Layers {
     options: SessionOptions,
     lora?: LoraOptions,
   ): Promise<Layers> {
-    const sessions = new Map<Reach, Sessions>()
-    for (const reach of reachesOf(config)) {
-      const graphs = layerGraphs(config, reach, lora)
-      sessions.set(reach, {
+    const sessionsOf = async (reach: Reach, extent: Extent): Promise<Sessions> => {
+      const graphs = layerGraphs(config, reach, lora, extent)
+      return {
         forward: await Session.create('layer forward', graphs.forward, options),
         training: await Session.create('layer forward for training', graphs.training, options),
         backward: await Session.create('layer backward', graphs.backward, options),
         recomputing: await Session.create('layer recomputing backward', graphs.recomputing, options),
         adding: await Session.create('gradient sums', graphs.adding, options),
         kept: graphs.kept,
-      })
+      }
     }
-    return new Layers(config, lora, activationBytes, sessions)
+    const last = config.layers - 1
+    const sessions = new Map<Reach, Sessions>()
+    for (let layer = 0; layer < last; layer++) {
+      const reach = reachOf(config, layer)
+      if (!sessions.has(reach)) sessions.set(reach, await sessionsOf(reach, 'all'))
+    }
+    const tail = await sessionsOf(reachOf(config, last), 'tail')
+    return new Layers(config, lora, activationBytes, sessions, tail)
   }
 
   /**
    * @param x [B, T, D], after the embedding
-   * @returns the last layer's output, [B, T, D], valid until the next call
+   * @param from where the rows begin that are wanted, at least `LEAST_LENGTH` before T
+   * @returns the last layer's output from there on, [B, R, D], valid until the next call
    */
-  async forward(weights: Weights, x: Tensor): Promise<Tensor> {
+  async forward(weights: Weights, x: Tensor, from: number): Promise<Tensor> {
     let current = x
     for (let layer = 0; layer < this.#config.layers; layer++) {
-      const y = this.#buffers.tensor(`forward.${layer % 2}`, x.dims)
-      await this.#of(layer).forward.run(this.#feeds(weights, layer, current), { y })
+      const y = this.#buffers.tensor(`forward.${layer % 2}`, this.#outputDims(layer, x.dims, from))
+      await this.#of(layer).forward.run(this.#feeds(weights, layer, current, from), { y })
       current = y
     }
     return current
   }
 
   /** As `forward`, with what `backward` needs of each layer: valid until the next call of `trace`. */
-  async trace(weights: Weights, x: Tensor): Promise<{ y: Tensor; traces: LayerTrace[] }> {
+  async trace(weights: Weights, x: Tensor, from: number): Promise<{ y: Tensor; traces: LayerTrace[] }> {
     const traces: LayerTrace[] = []
     let current = x
     let spent = 0
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const sessions = this.#of(layer)
-      const shapes = this.#keptDims(sessions, x.dims)
+      const shapes = this.#keptDims(layer, x.dims, from)
       const bytes = [...shapes.values()].reduce((sum, dims) => sum + 4 * dims.reduce((a, b) => a * b, 1), 0)
-      const y = this.#buffers.tensor(`trace.${layer}`, x.dims)
+      const y = this.#buffers.tensor(`trace.${layer}`, this.#outputDims(layer, x.dims, from))
       const keep = spent + bytes <= this.#budget
       const kept = keep ? this.#keptOf(layer, shapes) : {}
       const session = keep ? sessions.training : sessions.forward
-      const feeds = this.#feeds(weights, layer, current, keep)
+      const feeds = this.#feeds(weights, layer, current, from, keep)
       await session.run(feeds, { y, ...kept })
       if (keep) spent += bytes
       traces.push(keep ? { x: current, kept } : { x: current })
@@ -124,7 +137,7 @@ export class Layers {
 
   /**
    * @param traces of each layer
-   * @param dy gradient at the last layer's output, [B, T, D]
+   * @param dy gradient at the last layer's output, [B, R, D]
    * @param sums where the gradients of the layers' weights are added
    * @returns the gradient at the first layer's input, valid until the next call
    */
@@ -135,13 +148,10 @@ export class Layers {
     sums: GradientSums,
   ): Promise<Tensor> {
     let current = dy
+    const from = traces[0]!.x.dims[1]! - dy.dims[1]!
     for (const [layer, { x, kept }] of [...traces.entries()].reverse()) {
-      const dx = this.#buffers.tensor(`backward.${layer % 2}`, dy.dims)
-      const feeds: Record<string, Tensor> = {
-        ...this.#feeds(weights, layer, x, true),
-        dy: current,
-        ...kept,
-      }
+      const dx = this.#buffers.tensor(`backward.${layer % 2}`, x.dims)
+      const feeds: Feeds = { ...this.#feeds(weights, layer, x, from, true), dy: current, ...kept }
       const { backward, recomputing, adding } = this.#of(layer)
       const { gradients, add } = this.#gradients(layer, sums)
       await (kept ? backward : recomputing).run(feeds, { dx, ...gradients })
@@ -169,18 +179,34 @@ export class Layers {
   }
 
   async release(): Promise<void> {
-    for (const { forward, training, backward, recomputing, adding } of this.#sessions.values()) {
+    for (const sessions of [...this.#sessions.values(), this.#tail]) {
+      const { forward, training, backward, recomputing, adding } = sessions
       for (const session of [forward, training, backward, recomputing, adding]) await session.release()
     }
   }
 
-  #of(layer: number): Sessions {
-    return this.#sessions.get(windowOf(this.#config, layer) === undefined ? 'full' : 'window')!
+  #isLast(layer: number): boolean {
+    return layer === this.#config.layers - 1
   }
 
-  #keptDims({ kept }: Sessions, [rows, length]: readonly number[]): ReadonlyMap<string, readonly number[]> {
-    const lengths = { B: rows!, ...positionLengths(this.#config, length!) }
-    return new Map([...kept].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
+  #of(layer: number): Sessions {
+    return this.#isLast(layer) ? this.#tail : this.#sessions.get(reachOf(this.#config, layer))!
+  }
+
+  #outputDims(layer: number, [rows, length, width]: readonly number[], from: number): readonly number[] {
+    return [rows!, this.#isLast(layer) ? length! - from : length!, width!]
+  }
+
+  #keptDims(
+    layer: number,
+    [rows, length]: readonly number[],
+    from: number,
+  ): ReadonlyMap<string, readonly number[]> {
+    const lengths = {
+      B: rows!,
+      ...positionLengths(this.#config, length!, this.#isLast(layer) ? from : 0),
+    }
+    return new Map([...this.#of(layer).kept].map(([name, shape]) => [name, resolveShape(shape, lengths)]))
   }
 
   #keptOf(layer: number, shapes: ReadonlyMap<string, readonly number[]>): Feeds {
@@ -191,9 +217,15 @@ export class Layers {
     return Object.fromEntries(tensors)
   }
 
-  #feeds(weights: Weights, layer: number, x: Tensor, training = false): Feeds {
+  #feeds(weights: Weights, layer: number, x: Tensor, from: number, training = false): Feeds {
     const names = training && this.#adapted ? [...this.#parameters, ...this.#trained] : this.#parameters
     const own = names.map(name => [name, weights.get(layerParameter(layer, name))!])
-    return { x, ...this.#positions(x.dims[1]!), ...Object.fromEntries(own) }
+    const length = x.dims[1]!
+    const positions = this.#isLast(layer) ? this.#tailPositions(length, from) : this.#positions(length)
+    return { x, ...positions, ...Object.fromEntries(own) }
   }
+}
+
+function reachOf(config: ModelConfig, layer: number): Reach {
+  return windowOf(config, layer) === undefined ? 'full' : 'window'
 }

@@ -13,7 +13,7 @@ import type { Accumulated, LoraOptions, TrainItem, UpdateOptions } from '../port
 import type { SessionOptions } from '../runtime/session.ts'
 import { EMBEDDING, parameterShapes } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
-import { type Batch, batchesOf, passLimits } from './batches.ts'
+import { type Batch, batchesOf, type PassLimits, passLimits, tailStart } from './batches.ts'
 import { addEmbeddingGradient, embed } from './embedding.ts'
 import { GradientSums } from './gradient-sums.ts'
 import { Head, type HeadInput, type TokenNumbers } from './head.ts'
@@ -44,6 +44,7 @@ export class Learner {
   readonly #layers: Layers
   readonly #head: Head
   readonly #merger: Merger | undefined
+  readonly #least: PassLimits
   #sums: GradientSums | undefined
 
   private constructor(config: ModelConfig, options: LearnerOptions, layers: Layers, merger?: Merger) {
@@ -51,6 +52,7 @@ export class Learner {
     this.#options = options
     this.#layers = layers
     this.#merger = merger
+    this.#least = passLimits(config, options.lora?.rank)
     this.#head = new Head(config, options, options.chunkTokens)
   }
 
@@ -74,9 +76,10 @@ export class Learner {
       const { members } = batch
       const rows = members.map(index => sequences[index]!.ids.subarray(0, lengths[index]))
       const x = this.#embed(weights, rows, batch)
-      const y = await this.#layers.forward(weights, x)
       const ranges = members.map(index => sequences[index]!)
-      const hidden = await this.#head.norm(weights, gatherRows(y, ranges))
+      const start = tailStart(ranges, batch, this.#least)
+      const y = await this.#layers.forward(weights, x, start)
+      const hidden = await this.#head.norm(weights, gatherRows(y, ranges, start))
       let offset = 0
       for (const index of members) {
         const { count } = sequences[index]!
@@ -201,13 +204,14 @@ export class Learner {
     losses: Float64Array,
   ): Promise<void> {
     const rows = works.map(({ ids }) => ids)
-    const { y, traces } = await this.#layers.trace(weights, this.#embed(weights, rows, batch))
+    const start = tailStart(works, batch, this.#least)
+    const { y, traces } = await this.#layers.trace(weights, this.#embed(weights, rows, batch), start)
     const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
       works[0]!.kind,
       weights,
       teacherHead,
-      gatherRows(y, works),
+      gatherRows(y, works, start),
       rates,
       concatTargets(works.map(({ target }) => target)),
       sums,
@@ -218,7 +222,7 @@ export class Learner {
       for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
       losses[index] = sum / count
     }
-    const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y), sums)
+    const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y, start), sums)
     if (sums.has(EMBEDDING)) addEmbeddingGradient(sums.data(EMBEDDING), rows, dx, this.#config.embeddingScale)
   }
 
@@ -227,6 +231,6 @@ export class Learner {
   }
 
   #batches(lengths: readonly number[]): Batch[] {
-    return batchesOf(lengths, this.#options.tokensPerPass, passLimits(this.#config, this.#options.lora?.rank))
+    return batchesOf(lengths, this.#options.tokensPerPass, this.#least)
   }
 }

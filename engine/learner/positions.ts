@@ -1,6 +1,9 @@
 /**
  * What the layers need to know of positions, as values of their graph and as tensors for a pass of length T.
  *
+ * The last layer's output is wanted of the rows from some position on alone: its tail. There are queries of these R rows
+ * only, and keys and values of all T.
+ *
  * Queries are cut into blocks of rows of like size, each of which sees the keys up to its own end: with 4 of
  * them 5/8 of the T × T scores are computed. In layers with a sliding window a block sees the keys from where the
  * window of its first row begins. Rows are padded on the right, so causality alone keeps real tokens from seeing
@@ -22,7 +25,12 @@ export interface Positions {
   readonly sin: Value
   /** Which keys each query looks at. */
   readonly blocks: readonly AttentionBlock[]
+  /** The rows that have queries, where these are not all. */
+  readonly tail?: Range
 }
+
+/** The rows of a sequence that a layer's output is wanted of. */
+export type Extent = 'all' | 'tail'
 
 /** Layers that look at everything before a token, or at a window. */
 export type Reach = 'full' | 'window'
@@ -41,9 +49,12 @@ export function reachesOf({ slidingWindow }: ModelConfig): readonly Reach[] {
   return slidingWindow.layers.includes(false) ? ['full', 'window'] : ['window']
 }
 
-/** Block b has rows `ends[b]` to `ends[b + 1]`: at least one from `LEAST_LENGTH` on. */
-function endsOf(length: number): number[] {
-  return Array.from({ length: BLOCKS + 1 }, (_, block) => Math.ceil((length * block) / BLOCKS))
+/** Block b has rows `ends[b]` to `ends[b + 1]`: at least one where there are `LEAST_LENGTH` rows. */
+function endsOf(length: number, from: number): number[] {
+  return Array.from(
+    { length: BLOCKS + 1 },
+    (_, block) => from + Math.ceil(((length - from) * block) / BLOCKS),
+  )
 }
 
 /** The first key that the block whose rows begin at `row` looks at. */
@@ -53,16 +64,19 @@ function startOf(row: number, window: number): number {
 
 /**
  * Inputs `cos`, `sin` [T, headDim/2], `end.B` [1] int64 and, for each block, `mask.B` [rows, keys]; with a window
- * `window.start.B` [1] int64 and `window.mask.B` instead of the latter.
+ * `window.start.B` [1] int64 and `window.mask.B` instead of the latter; for a tail `from` and `row.B` [1] int64.
  */
-export function positionValues({ headDim }: ModelConfig, reach: Reach): Positions {
-  const ends = Array.from({ length: BLOCKS }, (_, block) => input(`end.${block}`, [1], 'int64'))
+export function positionValues({ headDim }: ModelConfig, reach: Reach, extent: Extent = 'all'): Positions {
+  const integers = (name: string) =>
+    Array.from({ length: BLOCKS }, (_, block) => input(`${name}.${block}`, [1], 'int64'))
+  const ends = integers('end')
   const of = ends.at(-1)!
+  const rows = extent === 'all' ? ends : integers('row')
   const blocks = ends.map((to, block): AttentionBlock => {
     const queries: Range = {
-      ...(block > 0 && { from: ends[block - 1]! }),
-      to,
-      of,
+      ...(block > 0 && { from: rows[block - 1]! }),
+      to: rows[block]!,
+      of: rows.at(-1)!,
       length: `rows.${block}`,
     }
     if (reach === 'window') {
@@ -73,13 +87,18 @@ export function positionValues({ headDim }: ModelConfig, reach: Reach): Position
     const keys: Range = { to, of, length: block === BLOCKS - 1 ? 'T' : `keys.${block}` }
     return { queries, keys, mask: input(`mask.${block}`, [queries.length, keys.length]) }
   })
-  return { cos: input('cos', ['T', headDim / 2]), sin: input('sin', ['T', headDim / 2]), blocks }
+  const tail = extent === 'tail' && { tail: { from: input('from', [1], 'int64'), to: of, of, length: 'R' } }
+  return { cos: input('cos', ['T', headDim / 2]), sin: input('sin', ['T', headDim / 2]), blocks, ...tail }
 }
 
-/** The symbolic lengths of those shapes. */
-export function positionLengths(config: ModelConfig, length: number): Readonly<Record<string, number>> {
-  const ends = endsOf(length)
-  const lengths: Record<string, number> = { T: length }
+/** The symbolic lengths of those shapes. @param from where the tail begins */
+export function positionLengths(
+  config: ModelConfig,
+  length: number,
+  from = 0,
+): Readonly<Record<string, number>> {
+  const ends = endsOf(length, from)
+  const lengths: Record<string, number> = { T: length, R: length - from }
   for (let block = 0; block < BLOCKS; block++) {
     const [start, end] = [ends[block]!, ends[block + 1]!]
     lengths[`keys.${block}`] = end
@@ -90,29 +109,34 @@ export function positionLengths(config: ModelConfig, length: number): Readonly<R
   return lengths
 }
 
-/** Tensors for the inputs of every reach that the model has, by length. The latest length is remembered. */
-export function positionFeeds(config: ModelConfig): (length: number) => Feeds {
+/**
+ * Tensors for the inputs of every reach that the model has, by length and the tail's beginning, of which there are at
+ * least `LEAST_LENGTH` rows. The latest are remembered.
+ */
+export function positionFeeds(config: ModelConfig): (length: number, from?: number) => Feeds {
   const tables = rotaryTables(config)
   const half = config.headDim / 2
-  let known = 0
+  let known = ''
   let feeds: Feeds = {}
-  return length => {
-    if (length !== known) {
+  return (length, from = 0) => {
+    const key = `${length} ${from}`
+    if (key !== known) {
       const rows = ({ data }: Tensor) =>
         new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
-      feeds = { cos: rows(tables.cos), sin: rows(tables.sin), ...blockFeeds(endsOf(length), config) }
-      known = length
+      feeds = { cos: rows(tables.cos), sin: rows(tables.sin), ...blockFeeds(endsOf(length, from), config) }
+      known = key
     }
     return feeds
   }
 }
 
 function blockFeeds(ends: readonly number[], config: ModelConfig): Feeds {
-  const feeds: Record<string, Tensor> = {}
+  const feeds: Record<string, Tensor> = { from: int64(ends[0]!) }
   const reaches = reachesOf(config)
   for (let block = 0; block < BLOCKS; block++) {
     const [start, end] = [ends[block]!, ends[block + 1]!]
     feeds[`end.${block}`] = int64(end)
+    feeds[`row.${block}`] = int64(end - ends[0]!)
     if (reaches.includes('full')) feeds[`mask.${block}`] = blockMask(start, end, 0, Number.POSITIVE_INFINITY)
     if (reaches.includes('window')) {
       const { tokens } = config.slidingWindow!

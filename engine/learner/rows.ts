@@ -1,4 +1,4 @@
-/** Moves rows between padded batches [B, T, D] and packed rows [N, D]. */
+/** Moves rows between padded batches [B, T, D], or their tails [B, T − start, D], and packed rows [N, D]. */
 import { Tensor } from 'onnxruntime-node'
 
 /** Rows `from` to `from + count − 1` of one row of the batch. */
@@ -8,13 +8,13 @@ export interface RowRange {
 }
 
 /** @param ranges one for each row of the batch that is no padding */
-export function gatherRows(batch: Tensor, ranges: readonly RowRange[]): Float32Array {
+export function gatherRows(batch: Tensor, ranges: readonly RowRange[], tailStart = 0): Float32Array {
   const [, length, width] = batch.dims as [number, number, number]
   const source = batch.data as Float32Array
   const target = new Float32Array(ranges.reduce((sum, { count }) => sum + count, 0) * width)
   let offset = 0
   for (const [row, { from, count }] of ranges.entries()) {
-    const start = (row * length + from) * width
+    const start = (row * length + from - tailStart) * width
     target.set(source.subarray(start, start + count * width), offset)
     offset += count * width
   }
@@ -22,12 +22,17 @@ export function gatherRows(batch: Tensor, ranges: readonly RowRange[]): Float32A
 }
 
 /** The reverse of `gatherRows`: a batch like `like`, 0 where no row goes. */
-export function scatterRows(rows: Float32Array, ranges: readonly RowRange[], like: Tensor): Tensor {
+export function scatterRows(
+  rows: Float32Array,
+  ranges: readonly RowRange[],
+  like: Tensor,
+  tailStart = 0,
+): Tensor {
   const [, length, width] = like.dims as [number, number, number]
   const target = new Float32Array(like.size)
   let offset = 0
   for (const [row, { from, count }] of ranges.entries()) {
-    target.set(rows.subarray(offset, offset + count * width), (row * length + from) * width)
+    target.set(rows.subarray(offset, offset + count * width), (row * length + from - tailStart) * width)
     offset += count * width
   }
   return new Tensor('float32', target, like.dims)

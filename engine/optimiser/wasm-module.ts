@@ -16,9 +16,12 @@ const INSTRUCTIONS: Readonly<Record<string, readonly number[]>> = {
   end: [0x0b],
   'i32.less': [0x49],
   'i32.add': [0x6a],
+  'i32.shift-left': [0x74],
   'i32.shift-right': [0x76],
   'f64.add': [0xa0],
   and: vector(0x4e),
+  /** The first but for the bits of the second. */
+  'and-not': vector(0x4f),
   xor: vector(0x51),
   'words.splat': vector(0x11),
   'words.shift-left': vector(0xab),
@@ -35,8 +38,20 @@ const INSTRUCTIONS: Readonly<Record<string, readonly number[]>> = {
   subtract: vector(0xe5),
   multiply: vector(0xe6),
   divide: vector(0xe7),
+  'words.first': [...vector(0x1b), 0],
+  'words.second': [...vector(0x1b), 1],
+  'wide.splat': vector(0x14),
+  'wide.less': vector(0x49),
   'wide.add': vector(0xf0),
+  'wide.subtract': vector(0xf1),
   'wide.multiply': vector(0xf2),
+  'wide.max': vector(0xf5),
+  /** Whole words, of what is between them towards 0. */
+  'wide.truncate': vector(0xfc),
+  /** Of the first two of four words. */
+  'wide.convert': vector(0xfe),
+  /** The second of one pair, then the first of another. */
+  'wide.swap': [...vector(0x0d), ...[8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]],
   'wide.first': [...vector(0x21), 0],
   'wide.second': [...vector(0x21), 1],
 }
@@ -49,6 +64,10 @@ const MEMORY: Readonly<Record<string, (address: number) => number[]>> = {
   'halves.load': address => [...vector(0x04), 1, ...leb128(address)],
   /** The first four u16 of eight. */
   'halves.store': address => [...vector(0x5b), 1, ...leb128(address), 0],
+  /** One f64 twice. */
+  'wide.load-once': address => [...vector(0x0a), 3, ...leb128(address)],
+  /** One f64, as the second of a pair below the address. */
+  'wide.load-second': address => [...vector(0x57), 3, ...leb128(address), 1],
   /** Two f32, widened. */
   'wide.load': address => [...vector(0x5d), 2, ...leb128(address), ...vector(0x5f)],
 }

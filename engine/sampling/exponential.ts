@@ -8,15 +8,18 @@
 const STEPS = 64
 /** ln 2 − Math.LN2 */
 const LN2_BEYOND = 2.3190468138462996e-17
-const PER_UNIT = STEPS / Math.LN2
+export const PER_UNIT = STEPS / Math.LN2
 /** ln 2 / 64 in two parts, so that n times the first is exact. */
-const STEP_HIGH = Math.fround(Math.LN2 / STEPS)
-const STEP_LOW = (Math.LN2 - STEP_HIGH * STEPS + LN2_BEYOND) / STEPS
+export const STEP_HIGH = Math.fround(Math.LN2 / STEPS)
+export const STEP_LOW = (Math.LN2 - STEP_HIGH * STEPS + LN2_BEYOND) / STEPS
 /** exp of less is below the normal numbers, and counts as 0. */
-const LEAST = -708
+export const LEAST = -708
 
 /** 2^(−n / 64) at n. */
-const POWERS = Float64Array.from({ length: Math.ceil(-LEAST * PER_UNIT) + 2 }, (_, n) => 2 ** (-n / STEPS))
+export const POWERS = Float64Array.from(
+  { length: Math.ceil(-LEAST * PER_UNIT) + 2 },
+  (_, n) => 2 ** (-n / STEPS),
+)
 
 /** @param x at most 0; NaN gives NaN. */
 export function exponential(x: number): number {

@@ -1,7 +1,7 @@
 /** Draws a token from logits. All arithmetic is in f64. */
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { SamplingOptions } from '../port.ts'
-import { exponential } from './exponential.ts'
+import { Exponentials } from './exponentials.ts'
 
 export type SamplerOptions = Pick<SamplingOptions, 'temperature' | 'topK' | 'topP' | 'minP'>
 
@@ -14,10 +14,12 @@ export interface Draw {
 
 /** Scratch space for one vocabulary size; holds no state between draws. */
 export class Sampler {
+  readonly #exponentials: Exponentials
   readonly #weights: Float64Array
 
   constructor(vocabularySize: number) {
-    this.#weights = new Float64Array(vocabularySize)
+    this.#exponentials = new Exponentials(vocabularySize)
+    this.#weights = this.#exponentials.weights
   }
 
   /**
@@ -27,29 +29,17 @@ export class Sampler {
   draw(logits: Float32Array, options: SamplerOptions, uniform: number): Draw {
     const best = argmax(logits)
     const greatest = logits[best]!
-    let sum = this.#exponentials(logits, greatest, 1)
+    let sum = this.#exponentials.of(logits, greatest, 1)
     if (Number.isNaN(sum))
       throw diverged(`the logit of token ${logits.findIndex(Number.isNaN)} is not a number`)
     const logSumExp = greatest + Math.log(sum)
     let token = best
     if (options.temperature > 0) {
-      if (options.temperature !== 1) sum = this.#exponentials(logits, greatest, 1 / options.temperature)
+      if (options.temperature !== 1) sum = this.#exponentials.of(logits, greatest, 1 / options.temperature)
       const truncated = options.topK > 0 || options.topP < 1 || options.minP > 0
       token = truncated ? this.#drawTruncated(logits, options, sum, uniform) : this.#drawAll(sum * uniform)
     }
     return { token, logp: logits[token]! - logSumExp }
-  }
-
-  /** Fills the weights with exp((logit − greatest) · rate) and gives their sum. */
-  #exponentials(logits: Float32Array, greatest: number, rate: number): number {
-    const weights = this.#weights
-    let sum = 0
-    for (let id = 0; id < logits.length; id++) {
-      const weight = exponential((logits[id]! - greatest) * rate)
-      weights[id] = weight
-      sum += weight
-    }
-    return sum
   }
 
   #drawAll(target: number): number {

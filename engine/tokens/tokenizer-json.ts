@@ -18,8 +18,8 @@ export function checkTokenizerJson(path: string, json: Readonly<Record<string, u
     const odd = vocab.findIndex(entry => !Array.isArray(entry) || typeof entry[0] !== 'string')
     if (odd >= 0) throw invalid(path, `model.vocab[${odd}]`, vocab[odd], 'a token and its score')
   } else if (isObject(vocab)) {
-    for (const [token, id] of Object.entries(vocab)) {
-      if (!isId(id)) throw invalid(path, `model.vocab[${show(token)}]`, id, 'an id')
+    for (const token in vocab) {
+      if (!isId(vocab[token])) throw invalid(path, `model.vocab[${show(token)}]`, vocab[token], 'an id')
     }
   } else throw invalid(path, 'model.vocab', vocab, 'tokens')
   if (merges !== undefined) checkMerges(path, merges)

@@ -113,7 +113,8 @@ export class HashThread {
       const read = Atomics.load(this.#counters, READ)
       if (this.#written - read <= unread) return
       if (Atomics.wait(this.#counters, READ, read, PATIENCE_MS) === 'timed-out') {
-        throw new GraspError('ENGINE_FAILED', 'the thread that hashes the weights does not answer')
+        // A new process has a new thread.
+        throw new GraspError('ENGINE_DIED', 'the thread that hashes the weights does not answer')
       }
     }
   }

@@ -1,4 +1,5 @@
 /** Reads config.json of a Hugging Face directory; its architecture says what it means. */
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -31,9 +32,11 @@ export async function readModelConfig(directory: string): Promise<{ config: Mode
       gguf === undefined
         ? 'A model is a Hugging Face directory with config.json, *.safetensors and tokenizer.json, or a GGUF file.'
         : `There is a GGUF file: name ${join(directory, gguf)} itself.`
-    throw new GraspError('MODEL_INVALID', `${path} cannot be read: ${describeError(cause)}. ${hint}`, {
-      cause,
-    })
+    const isAbsent = (cause as NodeJS.ErrnoException).code === 'ENOENT'
+    const what = isAbsent
+      ? `${existsSync(directory) ? path : directory} is not there`
+      : `${path} cannot be read: ${describeError(cause)}`
+    throw new GraspError('MODEL_INVALID', `${what}. ${hint}`, { cause })
   }
   return { config: parseModelConfig(path, raw), raw: raw as RawConfig }
 }

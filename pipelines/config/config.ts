@@ -42,13 +42,13 @@ const engine = section('The process that runs the model.', {
     .max(1000)
     .default(5)
     .describe(
-      'Deaths of it that a command recovers from within an hour, or without anything gained in between; one more ends the command.',
+      'Deaths of it (a crash, want of memory, a hang) that a command recovers from, within an hour or without anything gained in between.',
     ),
   hangSeconds: count(1)
     .max(86_400)
     .default(900)
     .describe(
-      'Longest time without a sign of life, which comes after each graph; then it is killed and started anew.',
+      'Seconds without a sign of life, which comes after each graph, until it is taken to hang and killed.',
     ),
 })
 

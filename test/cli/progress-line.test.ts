@@ -65,6 +65,16 @@ describe('progressLine', () => {
     assert.match(progressLine(ended, 200, 3000), /^evaluating {2}policy 77\/77 · loss/)
   })
 
+  test('after the death of the engine all counts begin again, and it is not forgotten', () => {
+    const state = after({ kind: 'phase', name: 'training' }, stage('rollout', 544), update(33), {
+      kind: 'recovery',
+      deaths: 1,
+    })
+    assert.equal(progressLine(state, 200, 3000), 'recovering  the engine died once')
+    const again = advance(advance(state, { kind: 'recovery', deaths: 2 }, 4000), update(26), 5000)
+    assert.match(progressLine(again, 200, 5000), /^training {2}policy 26\/77 · .* · the engine died 2 times$/)
+  })
+
   test('a download shows what is there, its speed and the time left; what was there before is no speed', () => {
     const download = (bytes: number, files: number): ProgressEvent => ({
       kind: 'download',

@@ -264,6 +264,11 @@ describe('a second pull', () => {
     assert.match(await failure(other), /holds files of org\/tiny-model; give another folder for org\/other/)
     await writeFile(join(folder, '.grasp-pull.json'), '{')
     assert.match(await failure(), /\.grasp-pull\.json cannot be read/)
+    await writeFile(join(folder, '.grasp-pull.json'), '{"repository": 5}')
+    assert.match(
+      await failure(),
+      /cannot be read: .*expected string, received number → at repository.*Remove it, or give/,
+    )
   })
 })
 

@@ -93,3 +93,21 @@ test('a URL that does not serve the policy is an error that names it', async () 
     message: /policy 4 cannot be fetched from http.*404.*output\.url/,
   })
 })
+
+test('what is fetched can be broken off in the middle', async () => {
+  const slow = createServer((_, response) => response.write('half of it'))
+  slow.listen(0, '127.0.0.1')
+  await once(slow, 'listening')
+  try {
+    const controller = new AbortController()
+    const address = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`
+    slow.once('request', () => setImmediate(() => controller.abort()))
+    await assert.rejects(fetchPolicy(address, cache, 7, controller.signal), {
+      code: 'CHECKPOINT_INVALID',
+      message: /policy 7 cannot be fetched.*abort/,
+    })
+  } finally {
+    slow.closeAllConnections()
+    slow.close()
+  }
+})

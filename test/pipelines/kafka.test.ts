@@ -1,9 +1,14 @@
 /** The same pipelines on a real Kafka: the same weights, and every kept instance once. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { openKafkaLog } from '../../bus/kafka/log.ts'
+import { loadConfig } from '../../pipelines/config/load.ts'
+import { openRunLog } from '../../pipelines/run-log.ts'
 import { findKafka } from '../helpers/kafka-broker.ts'
 import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
 
@@ -78,3 +83,38 @@ test('stages as processes share a run on Kafka, two workers of one stage among t
   const { result } = JSON.parse(outcomes.at(-1)!.stdout)
   assert.equal(result.policy.weightsHash, embedded.policy.weightsHash)
 })
+
+test(
+  'a command that starts before its broker is there waits a little, unless it is to stop',
+  options,
+  async () => {
+    const [host, port] = kafka.brokers![0]!.split(':') as [string, string]
+    const door = createServer(socket => {
+      const inside = connect(Number(port), host)
+      socket.on('error', () => inside.destroy()).pipe(inside)
+      inside.on('error', () => socket.destroy()).pipe(socket)
+    })
+    const listen = async (at: number) => {
+      door.listen(at, '127.0.0.1')
+      await once(door, 'listening')
+      return (door.address() as AddressInfo).port
+    }
+    // An address where nobody answers yet.
+    const free = await listen(0)
+    door.close()
+    const set = onKafka('waits', `log.brokers=127.0.0.1:${free}`)
+    const config = loadConfig({ file: run.config, set })
+    const away = { code: 'LOG_UNAVAILABLE', message: /cannot reach/ }
+    await assert.rejects(openRunLog(config, { stopped: () => true }), away)
+    await assert.rejects(openRunLog(config, { patience: 0 }), away)
+
+    const opening = openRunLog(config)
+    await setTimeout(4000)
+    await listen(free)
+    try {
+      await (await opening).close()
+    } finally {
+      door.close()
+    }
+  },
+)

@@ -38,6 +38,22 @@ test('stages as processes end in the weights of one process', async () => {
   assert.equal(stages.updates, whole.updates)
 })
 
+test('a stage without checkpoints does not speak of one when it is to stop', async () => {
+  await mkdir(join(run.folder, 'stopped'))
+  let sent = false
+  const watch = (stderr: string, kill: (signal: NodeJS.Signals) => void) => {
+    // It waits for instances then.
+    if (sent || !stderr.includes('] rollout')) return
+    sent = true
+    kill('SIGINT')
+  }
+  const args = ['run', 'rollout', '--config', run.config]
+  const { code, stderr } = await grasp(args, { cwd: join(run.folder, 'stopped'), watch })
+  assert.equal(code, 130, stderr)
+  assert.match(stderr, /^stopping after this step; once more stops at once/m)
+  assert.match(stderr, /INTERRUPTED: stage rollout .*goes on with it/)
+})
+
 test('an unknown stage is named with those that there are', async () => {
   const { code, stderr } = await grasp(['run', 'scorin', '--config', run.config], { cwd: run.folder })
   assert.equal(code, 2)

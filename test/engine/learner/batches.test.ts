@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { batchesOf, type PassLimits } from '../../../engine/learner/batches.ts'
+import { batchesOf, type PassLimits, tailStart } from '../../../engine/learner/batches.ts'
 import { LEAST_LENGTH } from '../../../engine/learner/positions.ts'
 import { uniform } from '../graph/finite-differences.ts'
 
@@ -49,5 +49,20 @@ describe('batchesOf', () => {
 
   it('pads very short sequences to the least length of a pass', () => {
     assert.deepEqual(batchesOf([1], 64, free), [{ members: [0], rows: 1, length: LEAST_LENGTH }])
+  })
+})
+
+describe('tailStart', () => {
+  const batch = { members: [0, 1], rows: 2, length: 40 }
+
+  it('is the first row that some member wants', () => {
+    assert.equal(tailStart([{ from: 25 }, { from: 20 }], batch, { rows: 1, tokens: 1 }), 20)
+  })
+
+  it('leaves the least of a pass: rows of queries, and tokens over all rows', () => {
+    const late = [{ from: 39 }, { from: 39 }]
+    assert.equal(tailStart(late, batch, { rows: 1, tokens: 1 }), 40 - LEAST_LENGTH)
+    assert.equal(tailStart(late, batch, { rows: 1, tokens: 61 }), 40 - 31)
+    assert.equal(tailStart(late, batch, { rows: 1, tokens: 90 }), 0)
   })
 })

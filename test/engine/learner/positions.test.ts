@@ -62,6 +62,24 @@ describe('positions', () => {
     }
   })
 
+  it('in a tail there are queries of its rows alone, and they see what they do among all', () => {
+    for (let length = LEAST_LENGTH; length <= 17; length++) {
+      for (let from = 0; from <= length - LEAST_LENGTH; from++) {
+        const feeds = positionFeeds(windowed(5))(length, from)
+        const start = (block: number) => Number((feeds[`window.start.${block}`]!.data as BigInt64Array)[0])
+        const queries = between(from, length)
+        assert.deepEqual(
+          looksAt(feeds, 'mask', () => 0),
+          queries.map(query => between(0, query + 1)),
+        )
+        assert.deepEqual(
+          looksAt(feeds, 'window.mask', start),
+          queries.map(query => between(Math.max(0, query - 4), query + 1)),
+        )
+      }
+    }
+  })
+
   it('feeds are those of the reaches that the layers have', () => {
     const has = (model: ModelConfig) => {
       const feeds = positionFeeds(model)(8)
@@ -75,10 +93,10 @@ describe('positions', () => {
 
   it('feeds have the shapes that the graph names', () => {
     const model = windowed(3)
-    const feeds = positionFeeds(model)(11)
-    const lengths = positionLengths(model, 11)
+    const feeds = positionFeeds(model)(11, 3)
+    const lengths = positionLengths(model, 11, 3)
     for (const reach of ['full', 'window'] as const) {
-      const { cos, blocks } = positionValues(model, reach)
+      const { cos, blocks } = positionValues(model, reach, 'tail')
       assert.deepEqual(feeds.cos!.dims, resolveShape(cos.shape, lengths))
       for (const [block, { mask }] of blocks.entries()) {
         const fed = feeds[`${reach === 'full' ? '' : 'window.'}mask.${block}`]!
