@@ -4,14 +4,15 @@
  * one sequence. Every cell is a process of its own: the time is that of the fastest step after the first, the memory
  * the peak of all resident memory.
  *
- *     node --import tsx bench/growth.ts [--part response,vocabulary,layers] [--python python3]
+ *     node --import tsx bench/growth.ts [--part loss,layers] [--python python3]
  *         [--threads 2] [--steps 3] [--most 2048] [--json]
  *
  * `--python` puts PyTorch with transformers beside ours. `--most` leaves cells of more tokens out. Slopes are
  * logarithms of growth over logarithms of what it grew with: 0 is constant, 1 proportional, 2 quadratic.
  *
- * What the loss adds: the same tokens are given once more with all but 16 of them in the prompt. Layers and optimiser do
- * the same then, and only the head and the loss have less to do.
+ * What the loss adds is by how much more memory grows from the shortest response on than it does with a vocabulary of
+ * 512, where layers and optimiser do the same and the loss next to nothing. Beside it the size of all logits [T, V], of
+ * which a loss that is not cut into chunks holds several.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,7 +22,7 @@ import { type Cell, type Measured, measureCell } from './growth/cell.ts'
 
 const { values: flags } = parseArgs({
   options: {
-    part: { type: 'string', default: 'response,vocabulary,layers' },
+    part: { type: 'string', default: 'loss,layers' },
     python: { type: 'string' },
     threads: { type: 'string', default: '2' },
     steps: { type: 'string', default: '3' },
@@ -31,8 +32,9 @@ const { values: flags } = parseArgs({
 })
 const VOCABULARY = 49_152
 const FEW_LAYERS = 2
-/** Response tokens of a cell whose loss is next to nothing. */
-const FEW_TOKENS = 16
+const PROMPT = 128
+/** So small that head and loss take next to nothing. */
+const NO_VOCABULARY = 512
 
 const folder = await mkdtemp(join(tmpdir(), 'grasp-growth-'))
 const options = {
@@ -58,58 +60,39 @@ function peerColumns({ peer }: Measured) {
   return peer && { 'PyTorch ms': peer.milliseconds, 'PyTorch MiB': peer.peak }
 }
 
-/** Rows of one varied size: each cell, and the same tokens with next to no loss. */
-async function lossRows(name: string, cells: readonly (Cell & { readonly by: number })[]) {
-  const rows: Record<string, number | undefined>[] = []
-  let before: { readonly by: number; readonly ms: number; readonly MiB: number } | undefined
-  for (const { by, ...shape } of cells) {
-    const whole = await cell(shape, flags.python)
-    const tokens = shape.prompt + shape.response
-    const { ours: little } = await cell({ ...shape, prompt: tokens - FEW_TOKENS, response: FEW_TOKENS })
-    const { milliseconds: ms, peak: MiB } = whole.ours
-    const growth = before && by / before.by
-    rows.push({
-      [name]: by,
-      ms,
-      'slope of ms': before && slope(ms, before.ms, growth!),
-      MiB,
-      'slope of MiB': before && slope(MiB, before.MiB, growth!),
-      'loss ms': ms - little.milliseconds,
-      'loss MiB': MiB - little.peak,
-      'logits MiB': Math.round((shape.response * shape.vocabulary * 4) / 2 ** 20),
-      ...peerColumns(whole),
-    })
-    before = { by, ms, MiB }
-  }
-  return rows
-}
-
 const TABLES = {
-  /** At a fixed prompt. */
-  response: () =>
-    lossRows(
-      'response',
-      [32, 128, 512, 1920]
-        .filter(response => within(128 + response))
-        .map(response => ({
-          by: response,
-          layers: FEW_LAYERS,
-          vocabulary: VOCABULARY,
-          prompt: 128,
+  /** By the response, at a fixed prompt, and by the vocabulary. */
+  loss: async () => {
+    const rows: Record<string, number | undefined>[] = []
+    const responses = [16, 128, 512, 1920].filter(response => within(PROMPT + response))
+    const [none, ...vocabularies] = [NO_VOCABULARY, 8_192, VOCABULARY, 151_936]
+    const grid = new Map<string, Measured['ours']>()
+    const of = (response: number, vocabulary: number) => grid.get(`${response} ${vocabulary}`)!
+    for (const vocabulary of [none!, ...vocabularies]) {
+      for (const [i, response] of responses.entries()) {
+        const shape = { layers: FEW_LAYERS, vocabulary, prompt: PROMPT, response }
+        const measured = await cell(shape, vocabulary === none ? undefined : flags.python)
+        const { ours } = measured
+        grid.set(`${response} ${vocabulary}`, ours)
+        if (vocabulary === none) continue
+        const least = responses[0]!
+        const grown = (size: number) => of(response, size).peak - of(least, size).peak
+        const before = i > 0 ? of(responses[i - 1]!, vocabulary) : undefined
+        rows.push({
+          vocabulary,
           response,
-        })),
-    ),
-  vocabulary: () =>
-    lossRows(
-      'vocabulary',
-      [8_192, 49_152, 151_936].map(vocabulary => ({
-        by: vocabulary,
-        layers: FEW_LAYERS,
-        vocabulary,
-        prompt: 128,
-        response: 512,
-      })),
-    ),
+          ms: ours.milliseconds,
+          'slope of ms':
+            before && slope(ours.milliseconds, before.milliseconds, response / responses[i - 1]!),
+          MiB: ours.peak,
+          'loss adds, MiB': grown(vocabulary) - grown(none!),
+          'logits, MiB': Math.round((response * vocabulary * 4) / 2 ** 20),
+          ...peerColumns(measured),
+        })
+      }
+    }
+    return rows
+  },
   layers: async () => {
     const rows: Record<string, number | undefined>[] = []
     const grid = new Map<string, Measured['ours']>()

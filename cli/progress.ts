@@ -41,6 +41,8 @@ export function createProgress(
   let timer: NodeJS.Timeout | undefined
   let shown = ''
   let lastDraw = Number.NEGATIVE_INFINITY
+  /** Scores that were told: after the death of the engine they are added up again. */
+  const told = new Set<string>()
 
   const erase = () => {
     if (mode === 'line' && shown !== '') stream.write(ERASE_LINE)
@@ -85,7 +87,9 @@ export function createProgress(
         const validation = event.role === 'validation'
         const who = validation && state.update ? `policy ${state.update.version}` : event.role
         const where = validation ? 'validation questions' : 'held-out questions'
-        print(`${who} scores ${short(event.score)} on ${event.total} ${where}\n`)
+        const news = `${who} scores ${short(event.score)} on ${event.total} ${where}\n`
+        if (!told.has(news)) print(news)
+        told.add(news)
       }
       schedule()
     },

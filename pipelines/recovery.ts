@@ -45,8 +45,8 @@ export async function recovering<T>(
       if (signal.aborted) throw stoppedAt(config, error)
       const { number, waitSeconds } = deaths.note(error)
       logger.warn(
-        `${error.message}. It starts anew in ${waitSeconds} s, from what the log and the last checkpoint have ` +
-          `(death ${number}; engine.restarts = ${config.engine.restarts})`,
+        `${error.message}. The engine starts anew in ${waitSeconds} s, from what the log and the last checkpoint have ` +
+          `(death ${number} of the ${config.engine.restarts} that engine.restarts allows)`,
       )
       hooks.progress({ kind: 'recovery', deaths: total })
       await pause(waitSeconds, signal)

@@ -85,6 +85,12 @@ function doing(question: Question): string {
       return `loaded policy ${first} from ${second}`
     case 'exportPolicy':
       return `wrote policy ${first} to ${second}`
+    case 'encodeChat':
+      return 'turned a prompt into tokens'
+    case 'decode':
+      return 'turned tokens into text'
+    case 'weightsHash':
+      return 'hashed the weights'
     default:
       return `answered ${question.method}`
   }

@@ -62,10 +62,13 @@ describe('progress', () => {
     assert.deepEqual(screen.shown, ['starting'])
   })
 
-  test('a score stays on the screen', () => {
+  test('a score stays on the screen, and is told once', () => {
     const screen = new Screen()
     const progress = createProgress(screen, 'line')
-    progress.event({ kind: 'evaluation', role: 'teacher', done: 200, total: 200, score: 0.8618 })
+    const scored = { kind: 'evaluation', role: 'teacher', done: 200, total: 200, score: 0.8618 } as const
+    progress.event(scored)
+    progress.event({ kind: 'recovery', deaths: 1 })
+    progress.event(scored)
     progress[Symbol.dispose]()
     assert.deepEqual(screen.shown, ['teacher scores 0.862 on 200 held-out questions', ''])
   })

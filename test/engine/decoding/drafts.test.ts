@@ -181,6 +181,51 @@ it('responses end where they would without drafts: at stop tokens, stop strings 
   }
 })
 
+it('several samples of a prompt, and prompts that begin alike, keep their bits', async () => {
+  const model = await load({ intermediateSize: 600 })
+  const [first, second] = requests(model.config, 40).filter(({ prompt }) => prompt.length >= 200)
+  const begun = { ...second!, prompt: Int32Array.from([...first!.prompt, 7, 7, 7, 8]) }
+  const given = [first!, first!, begun, first!, begun].map((each, sample) => ({
+    ...each,
+    random: randomStream({ seed: 1, key: each.key, policy: 0, sample }),
+  }))
+  const { found: expected } = await generate(model, given, SAMPLING, NONE)
+  assert.notDeepEqual(expected[0], expected[1])
+  for (const sequencesPerPass of [1, 4, 5]) {
+    const { found } = await generate(model, given, SAMPLING, lookUp, { sequencesPerPass, modelDraft: true })
+    assert.deepEqual(found, expected)
+  }
+})
+
+it('other weights get a copy of their own', async () => {
+  const models = [await load({ seed: 1 }), await load({ seed: 2 })]
+  const [prompt] = requests(models[0]!.config, 100)
+  const sampling = { ...SAMPLING, maxNewTokens: 100 }
+  let asked = 0
+  const textDraft: TextDraft = (...given) => {
+    asked++
+    return NONE(...given)
+  }
+  const options = { threads: 2, tokensPerPass: 512, sequencesPerPass: 4, stopTokens: [], textDraft }
+  const decoder = await Decoder.create(models[0]!.config, options)
+  closing.push(() => decoder.release())
+  for (const { config, weights } of [...models, ...models]) {
+    asked = 0
+    const found = await decoder.generate(weights, [prompt!], sampling)
+    assert.deepEqual(found, (await generate({ config, weights }, [prompt!], sampling, NONE)).found)
+    // 32 without a copy, then two thirds at most of those that are left: one of other weights would guess nothing.
+    assert(asked < 32 + (67 * 2) / 3, `${asked} steps`)
+  }
+  await decoder.generate(models[0]!.weights, [prompt!], sampling)
+  asked = 0
+  await decoder.generate(models[0]!.weights, [prompt!], sampling)
+  assert(asked < (99 * 2) / 3, `${asked} steps with a copy that is there`)
+  await decoder.forget()
+  asked = 0
+  await decoder.generate(models[0]!.weights, [prompt!], sampling)
+  assert(asked > 32, `${asked} steps after it was let go of`)
+})
+
 it('what is repeated is foretold without being told', async () => {
   // Layers that add next to nothing to the embeddings: the likeliest token after one is itself.
   const model = await load({ scale: 0.005 })
