@@ -1,11 +1,17 @@
 /** What to install when a device cannot be opened. */
 import { describeError } from '../../errors/grasp-error.ts'
+import { cudaLibraries } from '../devices/cuda-libraries.ts'
 import type { Device } from './device.ts'
 
 /** @param cause what onnxruntime said */
 export function missingDevice(kind: Device['kind'], cause: unknown): string {
-  return `device ${kind} cannot be used: ${ADVICE[kind]} (${describeError(cause)})`
+  const installed = kind === 'cuda' && cudaLibraries()?.missing.length === 0
+  return `device ${kind} cannot be used: ${installed ? LOADED_CUDA : ADVICE[kind]} (${describeError(cause)})`
 }
+
+const LOADED_CUDA =
+  'the CUDA provider of onnxruntime is installed, but does not work. See that nvidia-smi lists the GPU, and that the ' +
+  'libraries of CUDA 12 and cuDNN 9 are found (LD_LIBRARY_PATH); or set model.device to webgpu or cpu.'
 
 const ADVICE: Readonly<Record<Device['kind'], string>> = {
   webgpu:
