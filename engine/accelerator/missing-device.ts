@@ -5,8 +5,12 @@ import type { Device } from './device.ts'
 
 /** @param cause what onnxruntime said */
 export function missingDevice(kind: Device['kind'], cause: unknown): string {
-  const installed = kind === 'cuda' && cudaLibraries()?.missing.length === 0
-  return `device ${kind} cannot be used: ${installed ? LOADED_CUDA : ADVICE[kind]} (${describeError(cause)})`
+  const advice = kind === 'cuda' && cudaIsInstalled() ? LOADED_CUDA : ADVICE[kind]
+  return `device ${kind} cannot be used: ${advice} (${describeError(cause)})`
+}
+
+export function cudaIsInstalled(): boolean {
+  return cudaLibraries()?.missing.length === 0
 }
 
 const LOADED_CUDA =

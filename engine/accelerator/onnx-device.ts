@@ -11,7 +11,7 @@ import type { elementTypeCode } from '../onnx/element-type.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { Device, DeviceSession } from './device.ts'
-import { missingDevice } from './missing-device.ts'
+import { cudaIsInstalled, missingDevice } from './missing-device.ts'
 import { Scope } from './scope.ts'
 
 /** What every WebGPU device can bind at least: the default limit of maxStorageBufferBindingSize in WebGPU's table of limits. */
@@ -53,6 +53,8 @@ class OnnxDevice implements Device {
   /** Runs a first graph: only then is the device asked for. */
   async probe(): Promise<void> {
     try {
+      // onnxruntime would write to standard error what it does not find.
+      if (this.kind === 'cuda' && !cudaIsInstalled()) throw new Error('libraries of the provider are missing')
       await this.#copy('float32', 1, 'down')
     } catch (cause) {
       throw new GraspError('ENGINE_FAILED', missingDevice(this.kind, cause), { cause })

@@ -1,8 +1,8 @@
 /** A device that is not there is named with what to install. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { cudaIsInstalled } from '../../../engine/accelerator/missing-device.ts'
 import { openOnnxDevice } from '../../../engine/accelerator/onnx-device.ts'
-import { cudaLibraries } from '../../../engine/devices/cuda-libraries.ts'
 import { openLocalEngine } from '../../../engine/local-engine.ts'
 import { makeTinyModel } from '../../helpers/tiny-model.ts'
 
@@ -17,7 +17,7 @@ test('webgpu without an adapter', { skip: linux }, async () => {
   })
 })
 
-const cuda = cudaLibraries()?.missing.length === 0 ? 'the CUDA provider is installed' : false
+const cuda = cudaIsInstalled() ? 'the CUDA provider is installed' : false
 
 test('cuda without its provider', { skip: cuda }, async () => {
   const model = await makeTinyModel()
