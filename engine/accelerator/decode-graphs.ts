@@ -42,7 +42,7 @@ type Kind = 'read' | 'step'
  * the token goes (step); the layers' weights, the final norm and `head.P`; `heads.shape` and `groups.shape` [3] int64, of
  * attention's scores: [H, S, L + S] and [K, G·S, L + S] (read), or [R, H, L] and [R·K, G, L] (step).
  *
- * Outputs: `logits` [1, V] of the last token, or [R, V]; the `next.` of each cache name: what was made of it, [K, S, E]
+ * Outputs: `logits` [1, V] of the last token, or [N, V] of the rows that `wanted` [N] int32 names (step); the `next.` of each cache name: what was made of it, [K, S, E]
  * (read), or the next cache (step).
  */
 export function decodeGraph(config: ModelConfig, kind: Kind, runs: Runs): Uint8Array {
@@ -77,7 +77,10 @@ export function decodeGraph(config: ModelConfig, kind: Kind, runs: Runs): Uint8A
   const logits = parts.length === 1 ? parts[0]! : g.node('Concat', parts, { axis: 1 })
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits : softCapNode(g, logits, logitSoftCap)
-  g.output(capped, 'float32', ['N', V], 'logits')
+  // Rows without a sequence are computed, but need not be brought to the CPU.
+  const wanted =
+    kind === 'read' ? capped : g.node('Gather', [capped, g.input('wanted', 'int32', ['N'])], { axis: 0 })
+  g.output(wanted, 'float32', ['N', V], 'logits')
   return g.build()
 }
 

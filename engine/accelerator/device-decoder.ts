@@ -123,8 +123,11 @@ export class DeviceDecoder {
       }
       if (slots.every(row => row === undefined)) return results
       const logits = await this.#step(weights, fixed, slots)
+      let at = 0
       for (const [slot, row] of slots.entries()) {
-        if (row && ends(row, logits.subarray(slot * V, (slot + 1) * V))) slots[slot] = undefined
+        if (!row) continue
+        if (ends(row, logits.subarray(at, at + V))) slots[slot] = undefined
+        at += V
       }
     }
   }
@@ -198,7 +201,7 @@ export class DeviceDecoder {
     })
   }
 
-  /** Reads each row's newest token and gives the logits [R, V] of what follows. */
+  /** Reads each row's newest token and gives the logits [N, V] of what follows the N rows that have a sequence. */
   async #step(
     weights: ResidentWeights,
     fixed: Feeds,
@@ -214,6 +217,7 @@ export class DeviceDecoder {
       }
       return new Tensor('float32', values, [R, 1, L])
     }
+    const wanted = Int32Array.from(slots.keys()).filter(slot => slots[slot] !== undefined)
     const session = await this.#session('step')
     return scoped(this.#device, async scope => {
       const tokens = slots.map(row => Int32Array.of(row?.sequence.at(-1) ?? 0))
@@ -226,6 +230,7 @@ export class DeviceDecoder {
           mask: mask(Number.POSITIVE_INFINITY),
           ...(slidingWindow && { 'window.mask': mask(slidingWindow.tokens) }),
           places: this.#cache.places(positions),
+          wanted: new Tensor('int32', wanted, [wanted.length]),
           'heads.shape': int64([R, H, L], [3]),
           'groups.shape': int64([R * K, H / K, L], [3]),
         },
