@@ -259,6 +259,9 @@ describe('a second pull', () => {
     await writeFile(join(folder, 'notes.txt'), 'mine')
     assert.match(await failure(), /model holds other files \(notes\.txt\); give a new or an empty folder/)
     await rm(folder, { recursive: true })
+    await writeFile(folder, '')
+    assert.match(await failure(), /model is a file, or below one; give a new or an empty folder/)
+    await rm(folder)
     await fetchModel()
     const other = { repository: repository('org/other', 'main') }
     assert.match(await failure(other), /holds files of org\/tiny-model; give another folder for org\/other/)
@@ -447,6 +450,9 @@ describe('what another attempt would not mend', () => {
     await gone[Symbol.asyncDispose]()
     const message = await failure({ access: { endpoint } })
     assert.match(message, /127\.0\.0\.1:\d+ cannot be reached: ECONNREFUSED; is this machine online/)
+    // The port of mail.
+    const barred = await failure({ access: { endpoint: 'http://127.0.0.1:25' } })
+    assert.match(barred, /127\.0\.0\.1:25 has a port that is barred for the web/)
     assert.deepEqual(pauses, [])
   })
 
