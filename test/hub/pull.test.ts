@@ -259,9 +259,6 @@ describe('a second pull', () => {
     await writeFile(join(folder, 'notes.txt'), 'mine')
     assert.match(await failure(), /model holds other files \(notes\.txt\); give a new or an empty folder/)
     await rm(folder, { recursive: true })
-    await writeFile(folder, '')
-    assert.match(await failure(), /model is a file, or below one; give a new or an empty folder/)
-    await rm(folder)
     await fetchModel()
     const other = { repository: repository('org/other', 'main') }
     assert.match(await failure(other), /holds files of org\/tiny-model; give another folder for org\/other/)
@@ -527,8 +524,10 @@ describe('what another attempt would not mend', () => {
     assert.match(await failure(), /model: the disk is full\. Free some space; the same command goes on/)
   })
 
-  test('a folder that cannot be written to is named', async () => {
+  test('a folder that is none, or cannot be made, is named', async () => {
     await writeFile(folder, '')
-    assert.match(await failure(), /model.* (ENOTDIR|EEXIST)/)
+    const message = /model(\/below)? is a file, or below one; give a new or an empty folder/
+    assert.match(await failure(), message)
+    assert.match(await failure({ folder: join(folder, 'below') }), message)
   })
 })
