@@ -36,7 +36,9 @@ export async function readRecord(folder: string, repository: string): Promise<Pu
   try {
     record = recordSchema.parse(JSON.parse(await readFile(path, 'utf8')))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOTDIR') throw failed(`${folder} is a file, or below one; give a new or an empty folder`)
+    if (code !== 'ENOENT') {
       const why =
         error instanceof z.ZodError ? z.prettifyError(error).replace(/\s+/g, ' ') : describeError(error)
       throw failed(`${path} cannot be read: ${why}. Remove it, or give another folder.`, error)

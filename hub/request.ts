@@ -179,6 +179,9 @@ class Watch {
       const help = 'NODE_EXTRA_CA_CERTS names a file with further certificates to trust'
       return new GraspError('HUB_FAILED', `${reason}; ${help}`, { cause: error })
     }
+    // Ports that `fetch` refuses, as browsers do: those of mail, say.
+    const isBarred = describeError(cause) === 'bad port'
+    if (isBarred) return new GraspError('HUB_FAILED', `${url.host} has a port that is barred for the web`)
     return new Transient(reason, { progressed, unreachable: UNREACHABLE.test(code), cause: error })
   }
 }

@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { GraspError } from '../../errors/grasp-error.ts'
 import { hubAccess } from '../../hub/access.ts'
 import { pull } from '../../hub/pull.ts'
 import { repository } from '../../hub/repository.ts'
@@ -11,6 +12,8 @@ export async function pullCommand(
 ): Promise<void> {
   const { logger, progress } = session.hooks
   const from = repository(name, revision)
+  if (to === '') throw new GraspError('CONFIG_INVALID', '--to names no folder')
+  if (include?.includes('')) throw new GraspError('CONFIG_INVALID', '--include names no files')
   const folder = to ?? join('models', ...name.split('/'))
   const access = await hubAccess(process.env)
   progress({ kind: 'phase', name: `fetching ${name}` })

@@ -108,5 +108,5 @@ function bound(at: number): Value {
 }
 
 function build(name: string, outputs: Readonly<Record<string, Value>>): Uint8Array {
-  return buildModel(name, outputs, {}, new LoweringBuilder(name))
+  return buildModel(name, outputs, {}, false, new LoweringBuilder(name))
 }

@@ -40,7 +40,7 @@ export function layerGraphs(config: ModelConfig, lora?: LoraOptions): DeviceLaye
     keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
   )
   const build = (name: string, made: Record<string, Value>, given: Record<string, Value> = {}) =>
-    buildModel(name, made, given, new LoweringBuilder(name))
+    buildModel(name, made, given, false, new LoweringBuilder(name))
   return {
     forward: build('layer forward', { y: lora ? layer() : y }),
     training: build('layer forward for training', { y, ...kept }),

@@ -166,10 +166,11 @@ export class Decoder {
   ): Promise<Float32Array> {
     let logits: Float32Array | undefined
     for (const pass of prompts.of(index)) {
-      const { start, end } = pass
-      const bytes = 4 * ((end - start) * valuesPerToken(this.#config) + this.#config.vocabularySize)
+      const { start, end, last } = pass
+      const bytes =
+        4 * ((end - start) * valuesPerToken(this.#config) + (last ? this.#config.vocabularySize : 0))
       const fetched = await prompts.read(pass, bytes, () =>
-        this.#passes.read(slot, { tokens: prompt.subarray(start, end), first: start }),
+        this.#passes.read(slot, { tokens: prompt.subarray(start, end), first: start }, last),
       )
       this.#passes.cache.append(fetched, [slot], [start], [end - start])
       logits = fetched[LOGITS]!.data as Float32Array

@@ -83,14 +83,17 @@ export class ForwardPasses {
     this.#weights = Object.fromEntries(given)
   }
 
-  /** Reads a part of a prompt after what `row` of the cache holds. The logits [1, V] are of the token that follows. */
-  read(row: number, { tokens, first }: Omit<Part, 'block'>): Promise<Fetched> {
+  /**
+   * Reads a part of a prompt after what `row` of the cache holds.
+   * @param wanted whether there are to be logits [1, V], of the token that follows; else they are [0, V].
+   */
+  read(row: number, { tokens, first }: Omit<Part, 'block'>, wanted: boolean): Promise<Fetched> {
     const count = tokens.length
     return this.#run(
       this.cache.prefix(row, first, count),
       Int32Array.from(tokens),
       { firsts: [first], starts: [first], tokens: count, cached: first, places: count },
-      { parts: [1, count], last: [count - 1], lastParts: [1, 1] },
+      { parts: [1, count], last: wanted ? [count - 1] : [], lastParts: [1, wanted ? 1 : 0] },
     )
   }
 

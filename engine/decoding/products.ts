@@ -19,7 +19,12 @@ export function exactProducts(g: GraphBuilder, parts: Value): Products {
     if (x.layout === 'heads') throw new Error('attention alone takes heads')
     const value =
       x.layout === 'rows'
-        ? g.node('FusedMatMul', [weight, g.node('Reshape', [x.value, shapeOf(x.width)])], { transB: 1 }, COM)
+        ? g.node(
+            'FusedMatMul',
+            [weight, g.node('Reshape', [x.value, shapeOf(x.width)], { allowzero: 1 })],
+            { transB: 1 },
+            COM,
+          )
         : g.node('MatMul', [weight, x.value])
     return { layout: 'columns', value, width }
   }

@@ -1,7 +1,7 @@
 /**
  * The passes in which the prompts of a call are read, and which of them several prompts have in common. Where a prompt
  * is cut depends on nothing but what stands before the cut: so one pass is the same for all prompts that agree up to
- * its end, and what it gave is kept for those that come later, to the bit what reading again would give. That serves
+ * its end (but that what follows is asked for at the end of a prompt only), and what it gave is kept for those that come later, to the bit what reading again would give. That serves
  * several samples of one prompt as well as prompts that begin with the same system text.
  */
 import { createHash } from 'node:crypto'
@@ -10,7 +10,9 @@ export interface Pass {
   readonly start: number
   /** Exclusive. */
   readonly end: number
-  /** Digest of the tokens before `end`. */
+  /** Whether the prompt ends with it. */
+  readonly last: boolean
+  /** Digest of the tokens before `end`, and of `last`. */
   readonly prefix: string
 }
 
@@ -82,7 +84,8 @@ function cut(prompt: Int32Array, { tokens, turnEnds }: PassLimits): Pass[] {
   for (let start = 0, end = first; start < prompt.length; start = end, end += tokens) {
     const ids = prompt.slice(start, end)
     prefix = createHash('sha256').update(prefix).update(ids).digest('base64')
-    passes.push({ start, end: start + ids.length, prefix })
+    const last = end >= prompt.length
+    passes.push({ start, end: start + ids.length, last, prefix: last ? `${prefix} last` : prefix })
   }
   return passes
 }

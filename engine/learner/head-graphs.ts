@@ -22,7 +22,8 @@ export function normGraph(config: ModelConfig): Uint8Array {
 /** `hidden` [N, D] (after the final norm) and `head` [V, D] to `logits` [N, V]. */
 export function logitsGraph(config: ModelConfig): Uint8Array {
   const { hiddenSize: D, vocabularySize: V } = config
-  return buildModel('logits', { logits: logitsOf(config, input('hidden', ['N', D]), input('head', [V, D])) })
+  const logits = logitsOf(config, input('hidden', ['N', D]), input('head', [V, D]))
+  return buildModel('logits', { logits }, {}, true)
 }
 
 /**
@@ -40,14 +41,15 @@ export function lossGraph(config: ModelConfig, kind: LossKind, frozen: boolean):
   const rate = input('rate', ['N', 1])
   if (frozen) {
     const [dx] = gradient(loss, rate, [x])
-    return buildModel(`loss ${kind}`, { loss, dx: dx! })
+    return buildModel(`loss ${kind}`, { loss, dx: dx! }, {}, true)
   }
   const onto = new Map([
     [weight, input('sum.norm', [D])],
     [head, input('sum.head', [V, D])],
   ])
   const [dx, dNorm, dHead] = gradient(loss, rate, [x, weight, head], { onto })
-  return buildModel(`loss ${kind}`, { loss, dx: dx!, 'gradient.norm': dNorm!, 'gradient.head': dHead! })
+  const outputs = { loss, dx: dx!, 'gradient.norm': dNorm!, 'gradient.head': dHead! }
+  return buildModel(`loss ${kind}`, outputs, {}, true)
 }
 
 /**
@@ -68,11 +70,12 @@ export function numbersGraph(config: ModelConfig): Uint8Array {
     return { lse: subtract(maxLast(values), maxLast(logp)), logp: gatherLast(logp, observed) }
   }
   const [s, t] = [numbers(student), numbers(teacher)]
-  return buildModel('token numbers', {
+  const outputs = {
     'student.lse': s.lse,
     'teacher.lse': t.lse,
     'student.logp': s.logp,
     'teacher.logp': t.logp,
     kl: forwardKl(student, teacher),
-  })
+  }
+  return buildModel('token numbers', outputs, {}, true)
 }

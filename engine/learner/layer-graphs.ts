@@ -61,10 +61,10 @@ export function layerGraphs(
     keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
   )
   return {
-    forward: buildModel('layer forward', { y: lora ? layer() : y }),
-    training: buildModel('layer forward for training', { y, ...kept }),
-    backward: buildModel('layer backward', outputs, kept),
-    recomputing: buildModel('layer recomputing backward', outputs),
+    forward: buildModel('layer forward', { y: lora ? layer() : y }, {}, true),
+    training: buildModel('layer forward for training', { y, ...kept }, {}, true),
+    backward: buildModel('layer backward', outputs, kept, true),
+    recomputing: buildModel('layer recomputing backward', outputs, {}, true),
     adding: addingGraph(trained),
     kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
   }
@@ -75,7 +75,7 @@ function addingGraph(trained: ReadonlyMap<string, Value>): Uint8Array {
     `total.${name}`,
     add(input(`sum.${name}`, shape), input(`gradient.${name}`, shape)),
   ])
-  return buildModel('gradient sums', Object.fromEntries(totals))
+  return buildModel('gradient sums', Object.fromEntries(totals), {}, true)
 }
 
 function inputs(shapes: ReadonlyMap<string, readonly number[]>): Map<string, Value> {

@@ -73,6 +73,16 @@ export class GraphBuilder {
     return name
   }
 
+  /** Marks a value that is a sequence of f32 tensors as an output of the given name. */
+  sequenceOutput(value: Value, name: string): void {
+    this.#claim(name)
+    this.#renamed.set(value, name)
+    this.#made.delete(value)
+    const element = new ProtobufWriter().message(1, new ProtobufWriter().int(1, elementTypeCode('float32')))
+    const type = new ProtobufWriter().message(4, new ProtobufWriter().message(1, element))
+    this.#outputs.push(new ProtobufWriter().string(1, name).message(2, type))
+  }
+
   /** Adds a node with one output (or whose first output alone is wanted) and gives that output's name. */
   node(
     op: string,

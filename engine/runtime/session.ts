@@ -6,6 +6,7 @@
  */
 import { InferenceSession, type Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { isWritten, WRITTEN } from '../onnx/written-marker.ts'
 
 export type Feeds = Readonly<Record<string, Tensor>>
 export type Fetched = Readonly<Record<string, Tensor>>
@@ -32,10 +33,14 @@ export interface Provider {
 export class Session {
   readonly name: string
   readonly #session: InferenceSession
+  readonly #marked: boolean
+  readonly #outputs: readonly string[]
 
   private constructor(name: string, session: InferenceSession) {
     this.name = name
     this.#session = session
+    this.#marked = session.outputNames.includes(WRITTEN)
+    this.#outputs = session.outputNames.filter(output => output !== WRITTEN)
   }
 
   /** @param model the bytes of an ONNX model; @param name names the graph in errors. */
@@ -79,13 +84,17 @@ export class Session {
   }
 
   /**
-   * Runs the graph. Outputs are new tensors, unless `fetches` maps an output to a tensor that is to take it.
+   * Runs the graph. Outputs are new tensors, unless `fetches` maps an output to a tensor that is to take it. Graphs with
+   * a marker (onnx/written-marker.ts) copy none of these.
    * @throws GraspError ENGINE_FAILED, naming the graph and the shapes it was given.
    */
   async run(feeds: Feeds, fetches?: Readonly<Record<string, Tensor | null>>): Promise<Fetched> {
+    const wanted = fetches ?? Object.fromEntries(this.#outputs.map(name => [name, null]))
+    const marked = this.#marked && Object.values(wanted).every(tensor => tensor !== null)
     try {
-      return fetches ? await this.#session.run(feeds, fetches) : await this.#session.run(feeds)
+      return await this.#session.run(feeds, marked ? { [WRITTEN]: null, ...wanted } : wanted)
     } catch (cause) {
+      if (marked && isWritten(cause)) return wanted as Fetched
       const given = Object.entries(feeds).map(
         ([name, tensor]) => `${name} ${tensor.type}[${tensor.dims.join()}]`,
       )

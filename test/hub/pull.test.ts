@@ -447,6 +447,9 @@ describe('what another attempt would not mend', () => {
     await gone[Symbol.asyncDispose]()
     const message = await failure({ access: { endpoint } })
     assert.match(message, /127\.0\.0\.1:\d+ cannot be reached: ECONNREFUSED; is this machine online/)
+    // The port of mail.
+    const barred = await failure({ access: { endpoint: 'http://127.0.0.1:25' } })
+    assert.match(barred, /127\.0\.0\.1:25 has a port that is barred for the web/)
     assert.deepEqual(pauses, [])
   })
 
@@ -521,8 +524,10 @@ describe('what another attempt would not mend', () => {
     assert.match(await failure(), /model: the disk is full\. Free some space; the same command goes on/)
   })
 
-  test('a folder that cannot be written to is named', async () => {
+  test('a folder that is none, or cannot be made, is named', async () => {
     await writeFile(folder, '')
-    assert.match(await failure(), /model.* (ENOTDIR|EEXIST)/)
+    const message = /model(\/below)? is a file, or below one; give a new or an empty folder/
+    assert.match(await failure(), message)
+    assert.match(await failure({ folder: join(folder, 'below') }), message)
   })
 })

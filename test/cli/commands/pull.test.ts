@@ -61,6 +61,8 @@ describe('grasp pull', () => {
     const wrong = await workspace.grasp('pull', 'https://huggingface.co/org/tiny')
     assert.equal(wrong.code, 2)
     assert.match(wrong.stderr, /^error CONFIG_INVALID: "https:.*" is no repository; expected ORG\/NAME/m)
+    const nowhere = await workspace.grasp('pull', 'org/tiny', '--to', '')
+    assert.deepEqual([nowhere.code, nowhere.stderr], [2, 'error CONFIG_INVALID: --to names no folder\n'])
     assert.deepEqual(await readdir(workspace.path), [])
   })
 
