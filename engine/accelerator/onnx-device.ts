@@ -110,7 +110,9 @@ class OnnxDevice implements Device {
     scope: Scope,
     stays: (output: string) => boolean,
   ): Promise<Fetched> {
-    const fetched = await session.run(feeds)
+    const fetched = await session.run(feeds).catch(error => {
+      throw tooLarge(this.kind, error)
+    })
     for (const [name, tensor] of Object.entries(fetched)) {
       if (!stays(name)) continue
       this.#live.add(tensor)
@@ -129,6 +131,18 @@ class OnnxDevice implements Device {
     }
     return session
   }
+}
+
+/** What a device says of tensors that it has no room for. */
+const NO_ROOM = /out of memory|OutOfMemory|max buffer size|Too many storage buffers|narrowing_error|bad_alloc/i
+
+/** The error, with what to do where the device had no room. */
+function tooLarge(kind: Device['kind'], error: unknown): unknown {
+  if (!(error instanceof GraspError) || !NO_ROOM.test(error.message)) return error
+  const advice =
+    `The ${kind} device has no room for this: lower model.tokensPerPass, model.sequencesPerPass or rollout.lag, train ` +
+    'an adapter (training.lora), or use a device with more memory.'
+  return new GraspError('ENGINE_FAILED', `${error.message}. ${advice}`, { cause: error })
 }
 
 function copyGraph(type: Parameters<typeof elementTypeCode>[0], rank: number): Uint8Array {

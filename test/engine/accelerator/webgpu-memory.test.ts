@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Tensor } from 'onnxruntime-node'
 import type { Device } from '../../../engine/accelerator/device.ts'
-import { squaresGraph } from '../../../engine/accelerator/graphs.ts'
+import { squaresGraph, zerosGraph } from '../../../engine/accelerator/graphs.ts'
 import { LoweringBuilder } from '../../../engine/accelerator/lowering-builder.ts'
 import { openOnnxDevice } from '../../../engine/accelerator/onnx-device.ts'
 import { scoped } from '../../../engine/accelerator/scope.ts'
@@ -64,6 +64,23 @@ describe('a WebGPU device', { skip: withoutVulkanDevice() }, () => {
       code: 'ENGINE_FAILED',
       message: /graph lacking cannot be loaded.*fallback to CPU EP has been explicitly disabled/,
     })
+  })
+
+  it('what it has no room for is told with what to do', async () => {
+    const session = await device.session('zeros', zerosGraph(2))
+    // 12 GiB: refused before anything is allocated.
+    const shape = new Tensor('int64', BigInt64Array.of(2n ** 16n, 3n * 2n ** 14n), [2])
+    await assert.rejects(
+      scoped(device, scope => session.run({ shape }, scope)),
+      { code: 'ENGINE_FAILED', message: /graph zeros failed.*The webgpu device has no room.*tokensPerPass/s },
+    )
+    const small = new Tensor('int64', BigInt64Array.of(2n, 3n), [2])
+    const { y } = await scoped(device, async scope => {
+      const made = await session.run({ shape: small }, scope)
+      return { y: await device.download(made.y!) }
+    })
+    assert.deepEqual(y.data, new Float32Array(6))
+    await session.release()
   })
 
   it('sums the squares of a large matrix as exactly as f32 allows', async () => {
