@@ -12,13 +12,14 @@
  *                      (peers/gguf_f32.py makes one)
  *   --transformers-js  @huggingface/transformers' `generate`, and the folder that peers/onnx_export.py made of the model
  *
- * Cases of n sequences: `distinct` prompts; prompts that have their first half in common (`shared`), as the pipeline's
+ * Prompts are English text (the posts and questions of examples/household). Cases of n sequences: `distinct` prompts; prompts that have their first half in common (`shared`), as the pipeline's
  * have their system text; n `samples` of one prompt at temperature 1. The others are greedy.
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { readModelConfig } from '../engine/weights/model-config.ts'
+import { readModelFiles } from '../engine/weights/model-files.ts'
 import type { DecodingCase, DecodingNumbers, DecodingTask } from './peers/decoding-task.ts'
+import { naturalPrompts } from './peers/natural-prompts.ts'
 import { runPeer } from './peers/run-peer.ts'
 
 const { values: flags } = parseArgs({
@@ -38,38 +39,31 @@ const { values: flags } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 })
-const { config } = await readModelConfig(flags.model)
 const length = Number(flags.prompt)
 const newTokens = Number(flags.new)
-/** A control token in SmolLM2's vocabulary that no model draws. */
+/** A control token in SmolLM2's vocabulary that no model draws, and that no text has. */
 const TURN_END = 9
-
-function prompt(number: number, from = 0): number[] {
-  return Array.from({ length: length - from }, (_, i) => {
-    const id = (number * 7919 + (from + i) * 104_729 + 11) % config.vocabularySize
-    return id === TURN_END ? id + 1 : id
-  })
-}
+const prompts = await naturalPrompts(await readModelFiles(flags.model), length)
+const prompt = (number: number): number[] => prompts[number % prompts.length]!
 
 /** The first half is the first prompt's, and ends as a message of a chat. */
 function sharing(number: number): number[] {
   const half = length >> 1
-  return [...prompt(0).slice(0, half - 1), TURN_END, ...prompt(number, half)]
+  return [...prompt(0).slice(0, half - 1), TURN_END, ...prompt(number).slice(half)]
 }
 
 function casesOf(sequences: number): DecodingCase[] {
   const many = (of: (number: number) => number[]) => Array.from({ length: sequences }, (_, i) => of(i))
-  if (sequences === 1) return [{ name: '1', prompts: [prompt(0)], samples: 1 }]
   const all: Record<string, DecodingCase> = {
-    distinct: { name: `${sequences} distinct`, prompts: many(prompt), samples: 1 },
-    shared: { name: `${sequences} shared`, prompts: many(sharing), samples: 1 },
-    samples: { name: `${sequences} samples`, prompts: [prompt(0)], samples: sequences },
+    distinct: { name: `${sequences} distinct`, prompts: many(prompt), samples: 1, temperature: 0 },
+    shared: { name: `${sequences} shared`, prompts: many(sharing), samples: 1, temperature: 0 },
+    samples: { name: `${sequences} samples`, prompts: [prompt(0)], samples: sequences, temperature: 1 },
   }
-  return flags.cases.split(',').map(name => {
-    const found = all[name]
-    if (!found) throw new Error(`--cases ${name}: expected ${Object.keys(all).join(', ')}`)
-    return found
-  })
+  const names = flags.cases.split(',')
+  const unknown = names.find(name => !Object.hasOwn(all, name))
+  if (unknown !== undefined) throw new Error(`--cases ${unknown}: expected ${Object.keys(all).join(', ')}`)
+  // One sequence shares with none.
+  return names.filter(name => sequences > 1 || name !== 'shared').map(name => all[name]!)
 }
 
 const file = (name: string) => fileURLToPath(new URL(`peers/${name}`, import.meta.url))

@@ -14,7 +14,7 @@ const decoder = await Decoder.create(config, {
   stopTokens: [task.turnEnd],
 })
 
-await timeCases(task, async ({ prompts, samples }, maxNewTokens) => {
+await timeCases(task, async ({ prompts, samples, temperature }, maxNewTokens) => {
   const requests = prompts.flatMap((prompt, number) =>
     Array.from({ length: samples }, (_, sample) => ({
       key: String(number),
@@ -22,7 +22,6 @@ await timeCases(task, async ({ prompts, samples }, maxNewTokens) => {
       random: randomStream({ seed: 1, key: String(number), policy: 0, sample }),
     })),
   )
-  const temperature = samples === 1 ? 0 : 1
   const options = { temperature, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens, seed: 1 }
   const start = performance.now()
   const made = await decoder.generate(weights, requests, options)

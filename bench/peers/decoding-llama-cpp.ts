@@ -50,12 +50,12 @@ const sequences = Array.from({ length: most }, () => context.getSequence())
 async function decode(
   sequence: Sequence,
   prompt: readonly number[],
-  sampled: boolean,
+  temperature: number,
   count: number,
   seed: number,
 ) {
   const options = {
-    temperature: sampled ? 1 : 0,
+    temperature,
     topK: 0,
     topP: 1,
     minP: 0,
@@ -70,11 +70,11 @@ async function decode(
   return made
 }
 
-await timeCases(task, async ({ prompts, samples }, newTokens) => {
+await timeCases(task, async ({ prompts, samples, temperature }, newTokens) => {
   const all = prompts.flatMap(prompt => Array.from({ length: samples }, () => prompt))
   const start = performance.now()
   const made = await Promise.all(
-    all.map((prompt, i) => decode(sequences[i]!, prompt, samples > 1, newTokens, i + 1)),
+    all.map((prompt, i) => decode(sequences[i]!, prompt, temperature, newTokens, i + 1)),
   )
   const seconds = (performance.now() - start) / 1000
   checkLengths(made, newTokens)

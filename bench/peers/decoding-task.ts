@@ -17,8 +17,10 @@ export interface DecodingCase {
   readonly name: string
   /** Token ids, all of one length. */
   readonly prompts: readonly (readonly number[])[]
-  /** Responses to each prompt: 1 greedy one, or several at temperature 1. */
+  /** Responses to each prompt. */
   readonly samples: number
+  /** 0 is greedy; 1 samples the model itself. */
+  readonly temperature: 0 | 1
 }
 
 /** Seconds to the first new token of every sequence, and to the last. */

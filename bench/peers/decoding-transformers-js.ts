@@ -14,7 +14,7 @@ const model = await AutoModelForCausalLM.from_pretrained(task.model, {
   session_options: { intraOpNumThreads: task.threads },
 })
 
-await timeCases(task, async ({ prompts, samples }, newTokens) => {
+await timeCases(task, async ({ prompts, samples, temperature }, newTokens) => {
   const all = prompts.flatMap(prompt => Array.from({ length: samples }, () => prompt))
   const shape = [all.length, all[0]!.length]
   const start = performance.now()
@@ -23,7 +23,7 @@ await timeCases(task, async ({ prompts, samples }, newTokens) => {
     attention_mask: new Tensor('int64', new BigInt64Array(shape[0]! * shape[1]!).fill(1n), shape),
     min_new_tokens: newTokens,
     max_new_tokens: newTokens,
-    do_sample: samples > 1,
+    do_sample: temperature > 0,
     top_k: 0,
   } as unknown as Parameters<typeof model.generate>[0])) as Tensor
   const seconds = (performance.now() - start) / 1000

@@ -19,7 +19,7 @@ model = AutoModelForCausalLM.from_pretrained(given["model"], dtype=torch.float32
 def seconds(case, new):
     ids = torch.tensor(case["prompts"])
     samples = case["samples"]
-    sampling = dict(do_sample=True, top_k=0, num_return_sequences=samples) if samples > 1 else dict(do_sample=False)
+    sampling = dict(do_sample=True, top_k=0, num_return_sequences=samples) if case["temperature"] else dict(do_sample=False)
     start = time.perf_counter()
     with torch.no_grad():
         made = model.generate(

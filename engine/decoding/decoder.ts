@@ -7,8 +7,8 @@
  *
  * A response does not depend on what is decoded or drafted beside it, to the bit. onnxruntime's matrix product blocks
  * the inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So prompts are read one by one, and the tokens of a step are multiplied in parts of 2 to 16, some of which may
- * only fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
+ * orders. So prompts are read one by one, and the tokens of a decoder's steps are multiplied either in parts of 2 to 16 or
+ * in parts of 17 to 32 (part-size.ts), some of which may only fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
  * tokens of it are read at once, so that sums end alike; a step counts up to the end of a block.
  *
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
@@ -23,6 +23,7 @@ import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS, valuesPerToken } from './key-value-cache.ts'
 import { LOGITS } from './names.ts'
+import { type PartSize, partSizeFor } from './part-size.ts'
 import { lookUp } from './prompt-lookup.ts'
 import { PromptPasses } from './prompt-passes.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
@@ -37,7 +38,10 @@ export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /** Most sequences decoded together; beyond 32 counts as 32. */
+  /**
+   * Most sequences decoded together; beyond 32 counts as 32. Whether it is beyond 16 decides over the last bits of
+   * what is decoded, the number itself does not.
+   */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
   /** Guesses what follows from the text; `lookUp` by default. */
@@ -56,7 +60,7 @@ export class Decoder {
   readonly #drafts: Drafts
   readonly #stop: ReadonlySet<number>
 
-  private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses) {
+  private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses, parts: PartSize) {
     this.#config = config
     this.#options = options
     this.#passes = passes
@@ -64,6 +68,7 @@ export class Decoder {
     this.#drafts = new Drafts(config, {
       threads: options.threads,
       cache: passes.cache,
+      parts,
       sampler: this.#sampler,
       text: options.textDraft ?? lookUp,
       model: options.modelDraft ?? true,
@@ -72,8 +77,10 @@ export class Decoder {
   }
 
   static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
-    const passes = { threads: options.threads, cache: new KeyValueCache(config) }
-    return new Decoder(config, options, await ForwardPasses.create(config, passes))
+    const cache = new KeyValueCache(config)
+    const parts = partSizeFor(options.sequencesPerPass)
+    const passes = await ForwardPasses.create(config, { threads: options.threads, cache, parts })
+    return new Decoder(config, options, passes, parts)
   }
 
   /**

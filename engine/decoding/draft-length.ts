@@ -1,9 +1,9 @@
 /**
  * How many tokens to draft in a step. A step takes equally many tokens of each sequence, and its time grows with the
- * parts of 16 that they make, and little within a part: so most of what fits is nearly free, and more has to promise
+ * parts that they make (part-size.ts), and little within a part: so most of what fits is nearly free, and more has to promise
  * more than it costs.
  */
-import { partsOf } from './forward-passes.ts'
+import { type PartSize, partsOf } from './part-size.ts'
 
 /** What a step costs by its parts, and with each token, as measured: about 1 for a step of one token. */
 const PART_COSTS: ReadonlyMap<number, number> = new Map([
@@ -31,12 +31,12 @@ export interface DraftPlan {
  * The length with the most tokens by cost.
  * @param drafting what it costs to draft one token of each sequence, on the scale of a step of one token.
  */
-export function planDrafts(drafts: readonly DraftPromise[], drafting = 0): DraftPlan {
+export function planDrafts(drafts: readonly DraftPromise[], size: PartSize, drafting = 0): DraftPlan {
   let best: DraftPlan = { length: 0, rate: 0 }
   const longest = Math.max(...drafts.map(({ length }) => length))
   for (let length = 0; length <= longest; length++) {
-    const tokens = drafts.length * (length + 1)
-    const parts = PART_COSTS.get(partsOf(tokens))
+    const tokens = Math.max(size.fewest, drafts.length * (length + 1))
+    const parts = PART_COSTS.get(partsOf(tokens, size))
     if (parts === undefined) break
     const cost = parts + TOKEN_COST * tokens + drafting * length
     let promised = 0

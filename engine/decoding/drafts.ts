@@ -10,6 +10,7 @@ import type { Weights } from '../weights/weights.ts'
 import { planDrafts } from './draft-length.ts'
 import { HitRate } from './hit-rate.ts'
 import type { KeyValueCache } from './key-value-cache.ts'
+import type { PartSize } from './part-size.ts'
 import type { Lookup } from './prompt-lookup.ts'
 import { QuantisedModel, quantisedValues } from './quantised-model.ts'
 
@@ -41,6 +42,7 @@ const MOST_VALUES = 2 ** 29
 export interface DraftsOptions {
   readonly threads: number
   readonly cache: KeyValueCache
+  readonly parts: PartSize
   readonly sampler: Sampler
   readonly text: TextDraft
   /** Whether a copy of the model may be made. */
@@ -96,6 +98,7 @@ export class Drafts {
         length: tokens.length,
         chance: this.#textRates[matched]!.value,
       })),
+      this.#options.parts,
     )
     const chance = this.#modelRate.value
     const model =
@@ -103,6 +106,7 @@ export class Drafts {
         ? { length: 0, rate: 0 }
         : planDrafts(
             rows.map(({ room }) => ({ length: room, chance })),
+            this.#options.parts,
             passCost(rows.length),
           )
     if (model.rate > text.rate && (await this.#made())) {

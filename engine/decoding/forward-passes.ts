@@ -11,18 +11,8 @@ import { decodeGraph } from './decode-graph.ts'
 import { type KeyValueCache, PLACES } from './key-value-cache.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
+import { type PartSize, partsOf } from './part-size.ts'
 import type { QuantisedWeight } from './quantised-weight.ts'
-
-/**
- * Columns of a product with a weight, in a step: from 2 to 16 they add alike, to the bit. More tokens are cut into
- * parts.
- */
-const PART = { fewest: 2, most: 16 } as const
-
-/** Parts of a step of so many tokens. Three take as long as four: threads take whole parts. */
-export function partsOf(tokens: number): number {
-  return 2 ** Math.ceil(Math.log2(Math.max(1, tokens / PART.most)))
-}
 
 /** A step is some 400 operations, of which many take less time than waking a thread. */
 const SPIN_MICROSECONDS = 50
@@ -39,6 +29,7 @@ export interface Part {
 export interface PassesOptions {
   readonly cache: KeyValueCache
   readonly threads: number
+  readonly parts: PartSize
   /** The model's matrices: weights that are given later count for the rest of it. */
   readonly quantised?: ReadonlyMap<string, QuantisedWeight>
 }
@@ -48,14 +39,16 @@ export class ForwardPasses {
   readonly #config: ModelConfig
   readonly #session: Session
   readonly #exact: boolean
+  readonly #size: PartSize
   readonly #outputs: Readonly<Record<string, null>>
   readonly #rotary: Feeds
   #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache) {
+  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, size: PartSize) {
     this.cache = cache
     this.#config = config
     this.#session = session
+    this.#size = size
     this.#exact = session.inputs.includes(INPUT.parts)
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
@@ -69,11 +62,11 @@ export class ForwardPasses {
 
   static async create(
     config: ModelConfig,
-    { cache, threads, quantised }: PassesOptions,
+    { cache, threads, parts, quantised }: PassesOptions,
   ): Promise<ForwardPasses> {
     const options = { threads, spinMicroseconds: SPIN_MICROSECONDS }
     const session = await Session.create('decode', decodeGraph(config, quantised), options)
-    return new ForwardPasses(config, session, cache)
+    return new ForwardPasses(config, session, cache, parts)
   }
 
   /** Passes use these until others are given: an empty map lets go of them. */
@@ -104,8 +97,8 @@ export class ForwardPasses {
   step(rows: readonly Part[]): Promise<Fetched> {
     const tokens = rows[0]!.tokens.length
     const count = rows.length * tokens
-    const parts = this.#exact ? partsOf(count) : 1
-    const columns = Math.max(this.#exact ? PART.fewest : 1, Math.ceil(count / parts))
+    const parts = this.#exact ? partsOf(count, this.#size) : 1
+    const columns = Math.max(this.#exact ? this.#size.fewest : 1, Math.ceil(count / parts))
     const ids = new Int32Array(parts * columns)
     rows.forEach((row, b) => {
       ids.set(row.tokens, b * tokens)

@@ -6,8 +6,8 @@
 import type { ModelConfig } from '../architectures/config.ts'
 import { EMBEDDING, headName, parameterShapes } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
-import { ForwardPasses } from './forward-passes.ts'
-import { blockStart, type KeyValueCache } from './key-value-cache.ts'
+import { ForwardPasses, type PassesOptions } from './forward-passes.ts'
+import { blockStart } from './key-value-cache.ts'
 import { LOGITS } from './names.ts'
 import { type QuantisedWeight, quantise } from './quantised-weight.ts'
 
@@ -22,7 +22,7 @@ export class QuantisedModel {
   static async create(
     config: ModelConfig,
     weights: Weights,
-    options: { readonly cache: KeyValueCache; readonly threads: number },
+    options: Omit<PassesOptions, 'quantised'>,
   ): Promise<QuantisedModel> {
     const quantised = new Map<string, QuantisedWeight>()
     for (const [name, dims] of matrices(config)) {

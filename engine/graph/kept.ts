@@ -1,5 +1,5 @@
 /** What a backward pass needs of the forward pass. */
-import type { Value } from './value.ts'
+import { needsOf, type Value } from './value.ts'
 
 /**
  * The forward values that the backward values cannot do without: kept, they spare the backward pass everything
@@ -10,7 +10,7 @@ export function keptValues(forward: Value, backward: readonly Value[]): Value[] 
   const collect = (value: Value): void => {
     if (ahead.has(value)) return
     ahead.add(value)
-    for (const input of value.inputs) collect(input)
+    for (const input of needsOf(value)) collect(input)
   }
   collect(forward)
   const kept = new Set<Value>()
@@ -19,7 +19,7 @@ export function keptValues(forward: Value, backward: readonly Value[]): Value[] 
     if (visited.has(value)) return
     visited.add(value)
     if (ahead.has(value) && value.inputs.length > 0 && !value.operation.cheap) kept.add(value)
-    else for (const input of value.inputs) visit(input)
+    else for (const input of needsOf(value)) visit(input)
   }
   for (const value of backward) visit(value)
   return [...kept]

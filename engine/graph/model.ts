@@ -1,7 +1,7 @@
 /** Emits values as an ONNX model: the outputs, and whatever they need. */
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { markWritten } from '../onnx/written-marker.ts'
-import type { Value } from './value.ts'
+import { needsOf, type Value } from './value.ts'
 
 /**
  * @param outputs f32 values by the names they get in the model
@@ -25,7 +25,7 @@ export function buildModel(
   const emit = (value: Value): string => {
     const known = names.get(value)
     if (known !== undefined) return known
-    const made = value.operation.emit(builder, value.inputs.map(emit), value)
+    const made = value.operation.emit(builder, needsOf(value).map(emit), value)
     names.set(value, made)
     return made
   }

@@ -21,6 +21,9 @@ export interface Operation {
   /** Cheaper to compute again than to keep in memory between forward and backward pass. */
   readonly cheap?: boolean
 
+  /** Stands for its last input; the others are there for gradients alone. */
+  readonly alias?: boolean
+
   /** Adds ONNX nodes that compute `value` from its inputs' names; gives the result's name. */
   emit(builder: GraphBuilder, inputs: readonly string[], value: Value): string
 
@@ -32,6 +35,11 @@ export interface Operation {
 
   /** Where the operation can add its result onto `sum` at no cost: the value `sum + value`. */
   addOnto?(value: Value, sum: Value): Value
+}
+
+/** What has to be computed before a value is. */
+export function needsOf({ operation, inputs }: Value): readonly Value[] {
+  return operation.alias ? inputs.slice(-1) : inputs
 }
 
 export function sameShape(a: Value, b: Value): boolean {

@@ -26,27 +26,32 @@ export function logitsGraph(config: ModelConfig): Uint8Array {
   return buildModel('logits', { logits }, {}, true)
 }
 
+/** Whether norm and head are trained, and if so, whether their gradients are added to sums or begin them. */
+export type HeadGradients = 'none' | 'first' | 'added'
+
 /**
  * Loss and its gradients. Inputs: `x` [N, D] before the final norm, `norm`, `head`, `rate` [N, 1] (the
  * weight of each token's loss in the sum that is differentiated), the running sums `sum.norm` and `sum.head`,
  * and those of the loss. Outputs: `loss` [N, 1], unweighted; `dx`; `gradient.norm` and `gradient.head`: the
- * sums with this gradient added. Where they are frozen, without sums and gradients of norm and head.
+ * sums with this gradient added. Where it is the first there are no sums to be added to.
  */
-export function lossGraph(config: ModelConfig, kind: LossKind, frozen: boolean): Uint8Array {
+export function lossGraph(config: ModelConfig, kind: LossKind, gradients: HeadGradients): Uint8Array {
   const { hiddenSize: D, vocabularySize: V } = config
   const x = input('x', ['N', D])
   const weight = input('norm', [D])
   const head = input('head', [V, D])
   const loss = LOSS_KINDS[kind](logitsOf(config, norm(config, x, weight), head), config)
   const rate = input('rate', ['N', 1])
-  if (frozen) {
+  if (gradients === 'none') {
     const [dx] = gradient(loss, rate, [x])
     return buildModel(`loss ${kind}`, { loss, dx: dx! }, {}, true)
   }
-  const onto = new Map([
-    [weight, input('sum.norm', [D])],
-    [head, input('sum.head', [V, D])],
-  ])
+  const sums = () =>
+    new Map([
+      [weight, input('sum.norm', [D])],
+      [head, input('sum.head', [V, D])],
+    ])
+  const onto = gradients === 'added' ? sums() : new Map<Value, Value>()
   const [dx, dNorm, dHead] = gradient(loss, rate, [x, weight, head], { onto })
   const outputs = { loss, dx: dx!, 'gradient.norm': dNorm!, 'gradient.head': dHead! }
   return buildModel(`loss ${kind}`, outputs, {}, true)

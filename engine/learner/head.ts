@@ -137,17 +137,21 @@ export class Head {
     const losses = new Float32Array(rates.length)
     const gradient = new Float32Array(rows.length)
     const [norm, head] = [FINAL_NORM, headName(this.#config)]
-    const frozen = !sums.has(head)
-    const session = await this.#session(`${frozen ? 'frozen ' : ''}loss ${kind}`, config =>
-      lossGraph(config, kind, frozen),
+    const chunks = [...this.#chunks(rates.length)]
+    // Further chunks would be added in another session, with memory of its own.
+    const first = chunks.length === 1 && sums.isEmpty(norm) && sums.isEmpty(head)
+    const gradients = !sums.has(head) ? 'none' : first ? 'first' : 'added'
+    const session = await this.#session(`loss ${kind}, gradients: ${gradients}`, config =>
+      lossGraph(config, kind, gradients),
     )
-    for (const [from, to] of this.#chunks(rates.length)) {
+    const sumOf = (name: string) => (first ? sums.begin(name) : sums.of(name))
+    for (const [from, to] of chunks) {
       const feeds: Record<string, Tensor> = {
         x: this.#rows(rows.subarray(from * D, to * D)),
         norm: weights.get(norm)!,
         head: weights.get(head)!,
         rate: new Tensor('float32', rates.subarray(from, to), [to - from, 1]),
-        ...(!frozen && { 'sum.norm': sums.of(norm), 'sum.head': sums.of(head) }),
+        ...(gradients === 'added' && { 'sum.norm': sums.of(norm), 'sum.head': sums.of(head) }),
       }
       if (kind === 'forward-kl/factored') feeds['teacher.head'] = teacherHead
       for (const [name, { width, data }] of Object.entries(target)) {
@@ -160,7 +164,7 @@ export class Head {
       await session.run(feeds, {
         loss: new Tensor('float32', losses.subarray(from, to), [to - from, 1]),
         dx: this.#rows(gradient.subarray(from * D, to * D)),
-        ...(!frozen && { 'gradient.norm': sums.of(norm), 'gradient.head': sums.of(head) }),
+        ...(gradients !== 'none' && { 'gradient.norm': sumOf(norm), 'gradient.head': sumOf(head) }),
       })
     }
     return { losses, gradient }

@@ -87,7 +87,7 @@ export async function makeTinyRun(trainItems = 24): Promise<TinyRun> {
 export interface GraspOptions {
   readonly cwd: string
   /** Called with each chunk of stderr while the process runs; may kill it. */
-  readonly watch?: (stderr: string, kill: (signal: NodeJS.Signals) => void, pid: number) => void
+  readonly watch?: (stderr: string, kill: (signal: NodeJS.Signals) => void) => void
 }
 
 /** Runs the command line as a user would, in a folder of its own. */
@@ -100,7 +100,7 @@ export async function grasp(args: readonly string[], { cwd, watch }: GraspOption
   })
   child.stderr.setEncoding('utf8').on('data', text => {
     stderr += text
-    watch?.(stderr, signal => child.kill(signal), child.pid!)
+    watch?.(stderr, signal => child.kill(signal))
   })
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   return { code, signal, stdout, stderr }

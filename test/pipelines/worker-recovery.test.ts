@@ -3,13 +3,21 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pino from 'pino'
 import { openKafkaLog } from '../../bus/kafka/log.ts'
 import { openLmdbLog } from '../../bus/lmdb/log.ts'
 import type { Log } from '../../bus/port.ts'
+import type { Config } from '../../pipelines/config/config.ts'
+import { loadConfig } from '../../pipelines/config/load.ts'
+import type { ProgressEvent, RunHooks } from '../../pipelines/events.ts'
+import type { RunResult } from '../../pipelines/result.ts'
+import { runStageProcess } from '../../pipelines/run-one.ts'
+import type { StageName } from '../../pipelines/topology.ts'
 import { TOPICS } from '../../schemas/types.ts'
 import { canFindEngines, enginesOf } from '../helpers/engine-processes.ts'
 import { findKafka } from '../helpers/kafka-broker.ts'
-import { grasp, makeTinyRun, type Outcome, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
+import { makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
 
 process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1'
 const kafka = await findKafka()
@@ -47,45 +55,61 @@ async function counts(log: Log): Promise<Record<string, number>> {
   return found
 }
 
-/** When the engine of which stage is killed: once, when this was said. */
-const BLOWS: Readonly<Record<string, RegExp>> = {
-  validation: /"stage":"validation".*"committed"/,
-  rollout: /"stage":"rollout".*"committed"/,
-  scoring: /"stage":"scoring".*"committed"/,
-  training: /"version":2,.*"update"/,
-  evaluation: /evaluation/,
+type Blow = (event: ProgressEvent) => boolean
+const committed = (stage: string) => (event: ProgressEvent) => event.kind === 'stage' && event.stage === stage
+
+/** When the engine of which stage is killed, once. */
+const BLOWS: Readonly<Partial<Record<StageName, Blow>>> = {
+  validation: committed('validation'),
+  rollout: committed('rollout'),
+  scoring: committed('scoring'),
+  training: event => event.kind === 'update' && event.version === 2,
+  evaluation: event => event.kind === 'evaluation' && event.role === 'teacher' && event.done < event.total,
 }
 
-/** Runs a stage; its engine is killed once where it has one. */
-async function runStage(stage: string, where: string, sets: readonly string[]): Promise<Outcome> {
-  const blow = BLOWS[stage]
-  let [said, parent] = ['', 0]
-  const timer = setInterval(() => {
-    const engine = parent > 0 && blow?.test(said) ? enginesOf(parent)[0] : undefined
-    if (engine === undefined) return
-    clearInterval(timer)
-    process.kill(engine, 'SIGKILL')
-  }, 5)
-  const args = ['run', stage, '--config', run.config, '--json', '--log-level', 'debug', ...sets]
-  const watch = (stderr: string, _: unknown, pid: number) => {
-    said = stderr
-    parent = pid
+/** A stage with hooks of its own, in this process, so that the blow falls at the very event. */
+function startStage(config: Config, stage: StageName, blow: Blow | undefined) {
+  const warnings: string[] = []
+  let engine: number | undefined
+  const hooks: RunHooks = {
+    logger: pino({ level: 'warn' }, { write: line => warnings.push(JSON.parse(line).msg) }),
+    signal: new AbortController().signal,
+    progress: event => {
+      if (engine === undefined || !blow?.(event)) return
+      process.kill(engine, 'SIGKILL')
+      engine = undefined
+    },
   }
-  return grasp(args, { cwd: where, watch }).finally(() => clearInterval(timer))
+  const before = enginesOf(process.pid)
+  const running = runStageProcess(config, stage, hooks)
+  const opened = async () => {
+    while (engine === undefined) {
+      await sleep(5)
+      engine = enginesOf(process.pid).find(id => !before.includes(id))
+    }
+  }
+  return { stage, warnings, running, opened }
 }
 
 async function runStages(where: string, settings: readonly string[]) {
-  const folder = join(run.folder, where)
-  await mkdir(folder)
-  const sets = settings.flatMap(setting => ['--set', setting])
-  const stages = ['ingest', 'retrieval', 'filtering', ...Object.keys(BLOWS)]
-  const outcomes = await Promise.all(stages.map(stage => runStage(stage, folder, sets)))
-  outcomes.forEach(({ code, stderr }, i) => {
-    assert.equal(code, 0, `${stages[i]}: ${stderr}`)
-    const deaths = stderr.match(/"level":40.*the engine's process was killed/g) ?? []
-    assert.equal(deaths.length, stages[i]! in BLOWS ? 1 : 0, `${stages[i]}: ${stderr}`)
-  })
-  const { result } = JSON.parse(outcomes.at(-1)!.stdout)
+  const folder = join(run.folder, where, '.grasp')
+  const places = [`log.path=${folder}/logs`, `output.path=${folder}/tiny`]
+  const config = loadConfig({ file: run.config, set: [...places, ...settings] })
+  const started: ReturnType<typeof startStage>[] = []
+  // What has the models first, one after the other, so that it is known whose engine is whose.
+  for (const stage of ['evaluation', 'training', 'scoring', 'rollout', 'validation'] as const) {
+    const next = startStage(config, stage, BLOWS[stage])
+    started.push(next)
+    await next.opened()
+  }
+  for (const stage of ['filtering', 'retrieval', 'ingest'] as const) {
+    started.push(startStage(config, stage, undefined))
+  }
+  const [result] = (await Promise.all(started.map(({ running }) => running))) as [RunResult]
+  for (const { stage, warnings } of started) {
+    const deaths = warnings.filter(line => line.includes("the engine's process was killed"))
+    assert.equal(deaths.length, stage in BLOWS ? 1 : 0, `${stage}: ${warnings.join('\n')}`)
+  }
   assert.equal(result.policy.weightsHash, whole.policy.weightsHash)
   assert.deepEqual(result.scores, whole.scores)
   assert.deepEqual(result.kl, whole.kl)

@@ -20,6 +20,7 @@ export function composite(
     name,
     // The name of the result: nothing of its own to keep.
     cheap: true,
+    alias: true,
     emit: (_, names) => names.at(-1)!,
     gradient: (_, adjoint) => [...gradient(adjoint), null],
   }
