@@ -1,17 +1,15 @@
 /**
- * The engine in this process. Its calls run one after the other, but for those that touch no weights: they are
+ * The engine in this process, on the CPU or a device (backend.ts). Its calls run one after the other, but for those that touch no weights: they are
  * answered between two passes of the one that runs. While onnxruntime works, the JavaScript thread is blocked, so
  * a pipeline keeps its engine in another process (process/proxy.ts).
  */
-import { createHash } from 'node:crypto'
-import type { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { openDeviceBackend } from './accelerator/device-backend.ts'
+import type { ModelConfig } from './architectures/config.ts'
+import type { Backend, Held } from './backend.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
-import { Decoder } from './decoding/decoder.ts'
-import { Learner } from './learner/learner.ts'
-import { initialAdapter } from './lora/initial-adapter.ts'
-import { initialState, type OptimiserState } from './optimiser/adamw.ts'
+import { type BackendOptions, openCpuBackend } from './cpu-backend.ts'
 import { Policies } from './policies.ts'
 import type {
   Accumulated,
@@ -38,77 +36,97 @@ import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
 import { replaceFolder } from './weights/durable.ts'
-import { HashThread } from './weights/hash-thread.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
 import type { Weights } from './weights/weights.ts'
-import { WeightsHasher, weightsHash } from './weights/weights-hash.ts'
+import { weightsHash } from './weights/weights-hash.ts'
 import { writeModel } from './weights/write-model.ts'
 
 /** Every model's directory has it. */
 const MODEL_MARK = 'config.json'
 
-/** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used. */
-export async function openLocalEngine(options: EngineOptions): Promise<Engine> {
-  const model = await loadModelDirectory(options.path)
-  const { config, rawConfig } = model
-  const tokenizer = ChatTokenizer.load(model, rawConfig, config.vocabularySize)
-  const decoder = await Decoder.create(config, { ...options, stopTokens: tokenizer.stopTokens })
-  const learner = await Learner.create(config, options)
-  return new LocalEngine(options, model, tokenizer, decoder, learner)
+/** The model's directory but for its weights, which the backend holds. */
+type Model = Omit<ModelDirectory, 'weights'>
+
+/** Stands for the teacher's weights among the policies of a checkpoint: version 0 is not stored. */
+const TEACHER: Weights = new Map()
+
+/** Opens what an engine works with. */
+export type OpenBackend = (config: ModelConfig, options: BackendOptions) => Promise<Backend>
+
+/** @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED when the directory cannot be used; as openDeviceBackend. */
+export async function openLocalEngine(
+  options: EngineOptions,
+  open: OpenBackend = options.device === 'cpu' ? openCpuBackend : openDeviceBackend,
+): Promise<Engine> {
+  const { weights, ...model } = await loadModelDirectory(options.path)
+  const tokenizer = ChatTokenizer.load(model, model.rawConfig, model.config.vocabularySize)
+  const backend = await open(model.config, { ...options, stopTokens: tokenizer.stopTokens })
+  try {
+    return await engineOf(options, model, tokenizer, backend, await backend.hold(weights))
+  } catch (error) {
+    await backend.close()
+    throw error
+  }
+}
+
+async function engineOf(
+  options: EngineOptions,
+  model: Model,
+  tokenizer: ChatTokenizer,
+  backend: Backend,
+  teacher: Held,
+): Promise<Engine> {
+  const policies = await Policies.create(backend, model.config, teacher, options.keepPolicies)
+  const { headHash } = await policies.side('teacher')
+  const info = {
+    ...shapeOf(model.config),
+    parameters: [...teacher.values()].reduce((sum, tensor) => sum + tensor.size, 0),
+    stopTokens: tokenizer.stopTokens,
+    weightsHash: await policies.hash('teacher'),
+    tokenizerHash: tokenizer.tokenizerHash,
+    templateHash: tokenizer.templateHash,
+    teacherHead: headHash,
+    device: options.device,
+    threads: options.threads,
+  }
+  return new LocalEngine(options, model, tokenizer, backend, policies, info)
+}
+
+function shapeOf({ architecture, layers, hiddenSize, vocabularySize, contextLength }: ModelConfig) {
+  return { architecture, layers, hiddenSize, vocabularySize, contextLength }
 }
 
 class LocalEngine implements Engine {
   readonly #options: EngineOptions
-  readonly #model: ModelDirectory
+  readonly #model: Model
   readonly #tokenizer: ChatTokenizer
-  readonly #decoder: Decoder
-  readonly #learner: Learner
+  readonly #backend: Backend
   readonly #policies: Policies
+  readonly #info: ModelInfo
   readonly #queue = new SerialQueue()
-  /** Made at the first step: an engine that only generates needs no moments. */
-  #optimiser: OptimiserState | undefined
-  /** The factors that are trained with `lora`, made at the first gradient. */
-  #adapter: Weights | undefined
-  /** From the first gradient on: new weights are hashed while the next are computed. */
-  #hashThread: HashThread | undefined
   /** Responses in the running sum of gradients. */
   #accumulated = 0
   #closing: Promise<void> | undefined
 
   constructor(
     options: EngineOptions,
-    model: ModelDirectory,
+    model: Model,
     tokenizer: ChatTokenizer,
-    decoder: Decoder,
-    learner: Learner,
+    backend: Backend,
+    policies: Policies,
+    info: ModelInfo,
   ) {
     this.#options = options
     this.#model = model
     this.#tokenizer = tokenizer
-    this.#decoder = decoder
-    this.#learner = learner
-    this.#policies = new Policies(model.config, model.weights, options.keepPolicies)
+    this.#backend = backend
+    this.#policies = policies
+    this.#info = info
   }
 
-  info(): Promise<ModelInfo> {
-    return this.#atOnce(() => {
-      const { config, weights } = this.#model
-      return {
-        architecture: config.architecture,
-        parameters: [...weights.values()].reduce((sum, tensor) => sum + tensor.size, 0),
-        layers: config.layers,
-        hiddenSize: config.hiddenSize,
-        vocabularySize: config.vocabularySize,
-        contextLength: config.contextLength,
-        stopTokens: this.#tokenizer.stopTokens,
-        weightsHash: this.#policies.hash('teacher'),
-        tokenizerHash: this.#tokenizer.tokenizerHash,
-        templateHash: this.#tokenizer.templateHash,
-        teacherHead: this.#policies.side('teacher').headHash,
-        device: this.#options.device,
-        threads: this.#options.threads,
-      }
-    })
+  async info(): Promise<ModelInfo> {
+    if (this.#closing) throw closed()
+    return this.#info
   }
 
   // Text needs no model: it does not wait behind the calls that do.
@@ -140,7 +158,7 @@ class LocalEngine implements Engine {
           ...(options.stop.length > 0 && { ends: stopWatch(options.stop, of => this.#tokenizer.decode(of)) }),
         })),
       )
-      return this.#decoder.generate(weights, requests, options)
+      return this.#backend.generate(weights, requests, options)
     })
   }
 
@@ -151,16 +169,15 @@ class LocalEngine implements Engine {
         this.#checkIds(`teacher prompt ${index}`, item.teacherPrompt)
         this.#checkIds(`response ${index}`, item.response)
       })
-      const student = this.#policies.side(options.policyVersion)
-      return score(this.#learner, student, this.#policies.side('teacher'), items, options)
+      const student = await this.#policies.side(options.policyVersion)
+      return score(this.#backend, student, await this.#policies.side('teacher'), items, options)
     })
   }
 
   accumulate(items: readonly TrainItem[]): Promise<Accumulated> {
     return this.#enqueue(async () => {
-      await this.#decoder.forget()
       const { newest } = this.#policies
-      const teacher = this.#policies.side('teacher')
+      const teacher = await this.#policies.side('teacher')
       for (const item of items) {
         if (item.loss !== 'forward-kl' || item.teacher.encoding !== 'factored') continue
         if (item.teacher.head === teacher.headHash) continue
@@ -169,12 +186,8 @@ class LocalEngine implements Engine {
           `a slice was made with the output head ${item.teacher.head}; this engine's teacher has ${teacher.headHash}`,
         )
       }
-      if (this.#options.threads > 1) this.#hashThread ??= new HashThread()
       const weights = this.#policies.get(newest)
-      const { lora } = this.#options
-      if (lora) this.#adapter ??= initialAdapter(this.#model.config, lora)
-      const trained = this.#adapter ? new Map([...weights, ...this.#adapter]) : weights
-      const accumulated = await this.#learner.accumulate(trained, teacher.head, items)
+      const accumulated = await this.#backend.accumulate(weights, teacher.head, items)
       this.#accumulated += items.length
       return accumulated
     })
@@ -190,19 +203,16 @@ class LocalEngine implements Engine {
       if (options.responses === 0) {
         this.#discard()
         const version = this.#policies.add(weights)
-        return { version, gradientNorm: 0, weightsHash: this.#policies.hash(version) }
+        return { version, gradientNorm: 0, weightsHash: await this.#policies.hash(version) }
       }
       if (this.#accumulated === 0) {
         throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
-      this.#optimiser ??= initialState(this.#adapter ?? weights, this.#options.optimiserState)
-      const hasher = new WeightsHasher(this.#hashThread?.hash() ?? createHash('sha256'))
-      const updated = await this.#step(weights, this.#optimiser, options, (name, weight) =>
-        hasher.add(name, weight),
-      )
+      const context = { teacher: this.#policies.teacher, keep: this.#options.keepPolicies > 0 }
+      const updated = await this.#backend.update(weights, context, options)
       this.#accumulated = 0
-      const version = this.#policies.add(updated.weights, hasher.digest())
-      return { version, gradientNorm: updated.gradientNorm, weightsHash: this.#policies.hash(version) }
+      const version = this.#policies.add(updated.weights, updated.hash)
+      return { version, gradientNorm: updated.gradientNorm, weightsHash: updated.hash }
     })
   }
 
@@ -215,20 +225,28 @@ class LocalEngine implements Engine {
   }
 
   saveCheckpoint(path: string, state: unknown): Promise<void> {
-    return this.#enqueue(() => {
+    return this.#enqueue(async () => {
       const { newest, versions } = this.#policies
-      const [optimiser, adapter] = [this.#optimiser, this.#adapter]
-      const checkpoint = { policyVersion: newest, policies: versions, optimiser, adapter, state }
-      return saveCheckpoint(path, this.#checkpointModel(), checkpoint, this.#policies.hash(newest))
+      const policies = new Map<number, Weights>()
+      for (const [version, held] of versions) {
+        policies.set(version, version === 0 && newest !== 0 ? TEACHER : await this.#fetch(held))
+      }
+      const { optimiser, adapter } = await this.#backend.training()
+      const checkpoint = { policyVersion: newest, policies, optimiser, adapter, state }
+      await saveCheckpoint(path, await this.#checkpointModel(), checkpoint, await this.#policies.hash(newest))
     })
   }
 
   loadCheckpoint(path: string): Promise<unknown> {
     return this.#enqueue(async () => {
-      const checkpoint = await loadCheckpoint(path, this.#checkpointModel())
-      this.#policies.restore(checkpoint.policies, checkpoint.policyVersion)
-      this.#optimiser = checkpoint.optimiser
-      this.#adapter = checkpoint.adapter
+      const checkpoint = await loadCheckpoint(path, await this.#checkpointModel())
+      const { teacher } = this.#policies
+      const versions = new Map<number, Held>()
+      for (const [version, weights] of checkpoint.policies) {
+        versions.set(version, weights === TEACHER ? teacher : await this.#backend.hold(weights))
+      }
+      this.#policies.restore(versions, checkpoint.policyVersion)
+      await this.#backend.restore({ optimiser: checkpoint.optimiser, adapter: checkpoint.adapter })
       this.#discard()
       return checkpoint.state
     })
@@ -244,7 +262,7 @@ class LocalEngine implements Engine {
           `policy ${version} in ${path} has the weights hash ${found}, expected ${expected}; was the folder overwritten?`,
         )
       }
-      this.#policies.put(version, weights)
+      this.#policies.put(version, await this.#backend.hold(weights), found)
     })
   }
 
@@ -255,7 +273,7 @@ class LocalEngine implements Engine {
     { replace = false }: ExportOptions = {},
   ): Promise<void> {
     return this.#enqueue(async () => {
-      const weights = this.#policies.get(policy)
+      const weights = await this.#fetch(this.#policies.get(policy))
       try {
         await replaceFolder(path, replace ? MODEL_MARK : undefined, async folder => {
           await writeModel(folder, this.#model, weights, dtype)
@@ -277,52 +295,33 @@ class LocalEngine implements Engine {
   }
 
   async #close(): Promise<void> {
-    await this.#decoder.release()
-    await this.#learner.close()
-    await this.#hashThread?.close()
-    this.#policies.checkTeacher()
-  }
-
-  async #step(
-    weights: Weights,
-    state: OptimiserState,
-    options: UpdateOptions,
-    made: (name: string, weight: Tensor) => void,
-  ): Promise<{ weights: Weights; gradientNorm: number }> {
-    const into = this.#replaced(weights)
-    if (!this.#adapter) return this.#learner.update(weights, state, options, made, into)
-    // Version 0, which the adapter was begun on, is the teacher.
-    const { teacher } = this.#policies
-    const updated = await this.#learner.updateAdapter(teacher, this.#adapter, state, options, made, into)
-    this.#adapter = updated.adapter
-    return updated
-  }
-
-  /**
-   * Where no older version is kept, the next takes the arrays of the one that it replaces, but for those of the teacher.
-   * Nobody reads them meanwhile: calls run one after the other, and the hash thread has copies.
-   */
-  #replaced(weights: Weights): (name: string) => Float32Array | undefined {
-    const { teacher } = this.#policies
-    return name => {
-      const data = weights.get(name)!.data as Float32Array
-      return this.#options.keepPolicies > 0 || data === teacher.get(name)!.data ? undefined : data
+    try {
+      await this.#policies.checkTeacher()
+    } finally {
+      this.#policies.free()
+      await this.#backend.close()
     }
   }
 
   #discard(): void {
-    this.#learner.discard()
+    this.#backend.discard()
     this.#accumulated = 0
   }
 
-  #checkpointModel(): CheckpointModel {
+  async #fetch(held: Held): Promise<Weights> {
+    const weights = new Map()
+    for (const [name, tensor] of held) weights.set(name, await this.#backend.fetch(tensor))
+    return weights
+  }
+
+  async #checkpointModel(): Promise<CheckpointModel> {
     const { rawConfig, companions } = this.#model
     const { lora, optimiserState } = this.#options
     return {
       rawConfig,
       companions,
-      teacher: this.#policies.teacher,
-      teacherHash: this.#policies.hash('teacher'),
+      teacher: TEACHER,
+      teacherHash: await this.#policies.hash('teacher'),
       lora,
       optimiserState,
     }
@@ -330,11 +329,6 @@ class LocalEngine implements Engine {
 
   #checkIds(what: string, ids: Int32Array): void {
     checkIds(what, ids, this.#model.config.vocabularySize)
-  }
-
-  async #atOnce<T>(task: () => T): Promise<T> {
-    if (this.#closing) throw closed()
-    return task()
   }
 
   #enqueue<T>(task: () => Promise<T>): Promise<T> {

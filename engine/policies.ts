@@ -1,29 +1,45 @@
 /** The teacher and the student's policy versions that the engine holds, with their hashes. */
+import { createHash } from 'node:crypto'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { ModelConfig } from './architectures/config.ts'
+import type { Backend, Held } from './backend.ts'
 import type { PolicyReference } from './port.ts'
 import type { Side } from './scoring/side.ts'
 import { headName } from './weights/parameter-shapes.ts'
-import type { Weights } from './weights/weights.ts'
-import { tensorHash, weightsHash } from './weights/weights-hash.ts'
+import { tensorHash, WeightsHasher } from './weights/weights-hash.ts'
+
+/** What is asked of the backend that holds them. */
+export type PolicyBackend = Pick<Backend, 'fetch' | 'release'>
 
 export class Policies {
-  readonly teacher: Weights
+  readonly teacher: Held
+  readonly #backend: PolicyBackend
   readonly #config: ModelConfig
   readonly #keep: number
-  #versions: Map<number, Weights>
+  #versions: Map<number, Held>
   #newest = 0
   /** Hashing reads every byte, and weights never change: once is enough. */
   readonly #hashes = new WeakMap<object, string>()
 
-  /** Policy version 0 is the teacher. @param keep versions held beside the newest. */
-  constructor(config: ModelConfig, teacher: Weights, keep: number) {
+  private constructor(backend: PolicyBackend, config: ModelConfig, teacher: Held, keep: number) {
+    this.#backend = backend
     this.#config = config
     this.#keep = keep
     this.teacher = teacher
     this.#versions = new Map([[0, teacher]])
+  }
+
+  /** Policy version 0 is the teacher. @param keep versions held beside the newest. */
+  static async create(
+    backend: PolicyBackend,
+    config: ModelConfig,
+    teacher: Held,
+    keep: number,
+  ): Promise<Policies> {
+    const policies = new Policies(backend, config, teacher, keep)
     // Taken now, so that a change shows at the end.
-    this.hash('teacher')
+    await policies.hash('teacher')
+    return policies
   }
 
   get newest(): number {
@@ -31,12 +47,12 @@ export class Policies {
   }
 
   /** By version, the newest included. */
-  get versions(): ReadonlyMap<number, Weights> {
+  get versions(): ReadonlyMap<number, Held> {
     return this.#versions
   }
 
   /** @throws GraspError ENGINE_FAILED when the version is not held. */
-  get(policy: PolicyReference): Weights {
+  get(policy: PolicyReference): Held {
     if (policy === 'teacher') return this.teacher
     const weights = this.#versions.get(policy)
     if (weights) return weights
@@ -48,7 +64,7 @@ export class Policies {
   }
 
   /** Makes the next version. @param hash of its weights, where it is known already */
-  add(weights: Weights, hash?: string): number {
+  add(weights: Held, hash?: string): number {
     this.#newest++
     if (hash !== undefined) this.#hashes.set(weights, hash)
     this.#versions.set(this.#newest, weights)
@@ -56,29 +72,35 @@ export class Policies {
     return this.#newest
   }
 
-  /** Takes a version made elsewhere. */
-  put(version: number, weights: Weights): void {
+  /** Takes a version made elsewhere. @param hash of its weights */
+  put(version: number, weights: Held, hash: string): void {
+    const before = this.#versions.get(version)
+    this.#hashes.set(weights, hash)
     this.#versions.set(version, weights)
+    if (before) this.#release(before)
     this.#newest = Math.max(this.#newest, version)
     this.#drop()
   }
 
   /** Replaces every version. */
-  restore(versions: ReadonlyMap<number, Weights>, newest: number): void {
+  restore(versions: ReadonlyMap<number, Held>, newest: number): void {
+    const before = [...this.#versions.values()]
     this.#versions = new Map(versions)
     this.#newest = newest
+    for (const weights of before) this.#release(weights)
     this.#drop()
   }
 
-  hash(policy: PolicyReference): string {
+  /** sha256 over the weights, in the order of their names. */
+  async hash(policy: PolicyReference): Promise<string> {
     const weights = this.get(policy)
-    return this.#once(weights, () => weightsHash(weights))
+    return this.#once(weights, () => this.#hash(weights))
   }
 
   /** @throws GraspError ENGINE_FAILED when the teacher's weights are not what they were at the start. */
-  checkTeacher(): void {
-    const before = this.hash('teacher')
-    const now = weightsHash(this.teacher)
+  async checkTeacher(): Promise<void> {
+    const before = await this.hash('teacher')
+    const now = await this.#hash(this.teacher)
     if (now === before) return
     throw new GraspError(
       'ENGINE_FAILED',
@@ -86,22 +108,44 @@ export class Policies {
     )
   }
 
-  side(policy: PolicyReference): Side {
+  async side(policy: PolicyReference): Promise<Side> {
     const weights = this.get(policy)
     const head = weights.get(headName(this.#config))!
-    return { weights, head, headHash: this.#once(head, () => tensorHash(head)) }
+    const headHash = await this.#once(head, async () => tensorHash(await this.#backend.fetch(head)))
+    return { weights, head, headHash }
+  }
+
+  /** Gives all of them up. */
+  free(): void {
+    const all = [this.teacher, ...this.#versions.values()]
+    this.#versions = new Map()
+    for (const weights of all) this.#backend.release(weights, [])
   }
 
   #drop(): void {
-    for (const version of this.#versions.keys()) {
-      if (version < this.#newest - this.#keep) this.#versions.delete(version)
+    for (const [version, weights] of [...this.#versions]) {
+      if (version >= this.#newest - this.#keep) continue
+      this.#versions.delete(version)
+      this.#release(weights)
     }
   }
 
-  #once(owner: object, compute: () => string): string {
+  #release(weights: Held): void {
+    this.#backend.release(weights, [this.teacher, ...this.#versions.values()])
+  }
+
+  async #hash(weights: Held): Promise<string> {
+    const hasher = new WeightsHasher(createHash('sha256'))
+    for (const name of [...weights.keys()].sort()) {
+      hasher.add(name, await this.#backend.fetch(weights.get(name)!))
+    }
+    return hasher.digest()
+  }
+
+  async #once(owner: object, compute: () => Promise<string>): Promise<string> {
     const known = this.#hashes.get(owner)
     if (known !== undefined) return known
-    const hash = compute()
+    const hash = await compute()
     this.#hashes.set(owner, hash)
     return hash
   }

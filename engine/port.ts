@@ -237,10 +237,13 @@ export interface ExportOptions {
   readonly replace?: boolean
 }
 
+/** Where the model runs: the CPU, a GPU through WebGPU (Dawn over Vulkan, Metal or Direct3D), or one through CUDA. */
+export type DeviceKind = 'cpu' | 'webgpu' | 'cuda'
+
 export interface EngineOptions {
   /** A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file. */
   readonly path: string
-  readonly device: 'cpu'
+  readonly device: DeviceKind
   readonly threads: number
   /** Policy versions kept beside the newest, for rollouts that lag behind the trainer. */
   readonly keepPolicies: number
@@ -250,6 +253,11 @@ export interface EngineOptions {
   readonly sequencesPerPass: number
   /** Trains an adapter; all parameters are trained where it is left out. */
   readonly lora?: LoraOptions
-  /** f32 by default. */
+  /** f32 by default, and only that on a device. */
   readonly optimiserState?: OptimiserDtype
+  /**
+   * Most bytes of one tensor that a device's kernels can be given; embedding and output head are cut into parts that
+   * fit. 128 MiB by default, which every WebGPU device takes.
+   */
+  readonly bindingBytes?: number
 }

@@ -14,13 +14,10 @@
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
  * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
  */
-import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
 import type { Fetched } from '../runtime/session.ts'
-import type { RandomStream } from '../sampling/random-stream.ts'
 import { Sampler } from '../sampling/sampler.ts'
-import type { StopWatch } from '../sampling/stop-strings.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
@@ -29,6 +26,7 @@ import { LOGITS } from './names.ts'
 import { type PartSize, partSizeFor } from './part-size.ts'
 import { lookUp } from './prompt-lookup.ts'
 import { PromptPasses } from './prompt-passes.ts'
+import { checkRequest, drawToken, type Request, type Row } from './row.ts'
 
 const MOST_SEQUENCES = 32
 /** Most tokens of a prompt read in one pass. Longer passes are not faster. */
@@ -52,23 +50,7 @@ export interface DecoderOptions {
   readonly modelDraft?: boolean
 }
 
-export interface Request {
-  /** Names the prompt in errors. */
-  readonly key: string
-  readonly prompt: Int32Array
-  readonly random: RandomStream
-  /** Told each token; true ends the response after it. */
-  readonly ends?: StopWatch
-}
-
-/** A sequence being decoded. */
-interface Row {
-  readonly index: number
-  readonly request: Request
-  /** The prompt, then the response. */
-  readonly sequence: number[]
-  readonly logp: number[]
-}
+export type { Request }
 
 export class Decoder {
   readonly #config: ModelConfig
@@ -111,7 +93,7 @@ export class Decoder {
     requests: readonly Request[],
     sampling: SamplingOptions,
   ): Promise<Generation[]> {
-    for (const request of requests) this.#check(request, sampling.maxNewTokens)
+    for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
@@ -140,17 +122,6 @@ export class Decoder {
     await this.#passes.release()
   }
 
-  #check({ key, prompt }: Request, maxNewTokens: number): void {
-    if (prompt.length === 0) throw new GraspError('PROMPT_INVALID', `the prompt of ${key} has no tokens`)
-    if (prompt.length + maxNewTokens > this.#config.contextLength) {
-      throw new GraspError(
-        'PROMPT_TOO_LONG',
-        `the prompt of ${key} has ${prompt.length} tokens; with ${maxNewTokens} new ones it exceeds the model's ` +
-          `context of ${this.#config.contextLength}. Use fewer or shorter profile entries, or fewer new tokens.`,
-      )
-    }
-  }
-
   async #decode(
     requests: readonly Request[],
     sampling: SamplingOptions,
@@ -169,7 +140,7 @@ export class Decoder {
     let next = 0
     /** Draws the row's next token; true when it was the last. */
     const ends = (row: Row, logits: Float32Array): boolean => {
-      const finished = this.#draw(row, logits, sampling)
+      const finished = drawToken(this.#sampler, this.#stop, row, logits, sampling)
       if (finished) results[row.index] = finished
       return finished !== undefined
     }
@@ -265,19 +236,5 @@ export class Decoder {
       counts.map(count => count - 1),
     )
     return ended
-  }
-
-  /** Draws the row's next token; gives the generation when it is the last one. */
-  #draw(row: Row, logits: Float32Array, sampling: SamplingOptions): Generation | undefined {
-    const { token, logp } = this.#sampler.draw(logits, sampling, row.request.random(row.logp.length))
-    row.sequence.push(token)
-    row.logp.push(logp)
-    const stopped = this.#stop.has(token) || row.request.ends?.(token) === true
-    if (!stopped && row.logp.length < sampling.maxNewTokens) return undefined
-    return {
-      ids: Int32Array.from(row.sequence.slice(row.request.prompt.length)),
-      finish: stopped ? 'stop' : 'length',
-      logp: Float32Array.from(row.logp),
-    }
   }
 }

@@ -50,6 +50,11 @@ export class PromptPasses<Result> {
     return this.#passes[prompt]!
   }
 
+  /** Whether the result of a pass that was read is kept for another prompt. */
+  keeps({ prefix }: Pass): boolean {
+    return this.#kept.has(prefix)
+  }
+
   /** Result of one of the passes of `of`, to be asked for once each. @param bytes that keeping it takes. */
   async read({ prefix }: Pass, bytes: number, run: () => Promise<Result>): Promise<Result> {
     const left = this.#reads.get(prefix)! - 1

@@ -7,6 +7,7 @@ import { needsOf, type Value } from './value.ts'
  * @param outputs f32 values by the names they get in the model
  * @param given values that are fed instead of computed, by the names of the inputs that take them
  * @param outputsGiven whoever runs the graph gives the tensors that take the outputs (onnx/written-marker.ts)
+ * @param builder makes the model
  * @returns the model's bytes; its other inputs are the input values that the outputs depend on
  */
 export function buildModel(
@@ -14,8 +15,8 @@ export function buildModel(
   outputs: Readonly<Record<string, Value>>,
   given: Readonly<Record<string, Value>> = {},
   outputsGiven = false,
+  builder = new GraphBuilder(name),
 ): Uint8Array {
-  const builder = new GraphBuilder(name)
   if (outputsGiven) markWritten(builder)
   const names = new Map<Value, string>()
   for (const [input, value] of Object.entries(given)) {

@@ -5,10 +5,8 @@
 import type { Tensor } from 'onnxruntime-node'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
-import { checkIds } from '../check-ids.ts'
 import { factorShapes } from '../lora/adapter.ts'
 import { Merger } from '../lora/merger.ts'
-import type { LossKind } from '../losses/loss-kind.ts'
 import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
 import { globalNorm } from '../optimiser/global-norm.ts'
 import type { Accumulated, LoraOptions, TrainItem, UpdateOptions } from '../port.ts'
@@ -21,7 +19,8 @@ import { GradientSums } from './gradient-sums.ts'
 import { Head, type HeadInput, type TokenNumbers } from './head.ts'
 import { Layers } from './layers.ts'
 import { gatherRows, scatterRows } from './rows.ts'
-import { concatTargets, lossKindOf, type Target, targetOf } from './target.ts'
+import { concatTargets } from './target.ts'
+import { groupBy, lengthsOf, type Sequence, type Work, workOf } from './work.ts'
 
 export interface LearnerOptions extends SessionOptions {
   /** Most tokens, padding included, in one pass through the layers. */
@@ -36,24 +35,7 @@ export interface LearnerOptions extends SessionOptions {
 
 export const ACTIVATION_BYTES = 2 ** 30
 
-/** Rows `from` to `from + count − 1` of a sequence are wanted. */
-export interface Sequence {
-  readonly ids: Int32Array
-  readonly from: number
-  readonly count: number
-}
-
-/** A training item with what is derived of it; `index` is its place in the call. */
-interface Work {
-  readonly index: number
-  readonly ids: Int32Array
-  readonly from: number
-  readonly count: number
-  readonly kind: LossKind
-  readonly target: Target
-  /** Only targets of equal widths share a pass. */
-  readonly widths: string
-}
+export type { Sequence }
 
 /** One call at a time: calls share their memory and the running gradient. */
 export class Learner {
@@ -88,15 +70,7 @@ export class Learner {
    */
   async hiddenStates(weights: Weights, sequences: readonly Sequence[]): Promise<Float32Array[]> {
     const results = sequences.map(() => new Float32Array(0))
-    const lengths = sequences.map(({ ids, from, count }) => {
-      checkIds('a sequence', ids, this.#config.vocabularySize)
-      this.#checkLength(ids)
-      if (from < 0 || from + count > ids.length) {
-        const message = `rows ${from} to ${from + count} were asked of a sequence of ${ids.length} tokens`
-        throw new GraspError('RECORD_INVALID', message)
-      }
-      return count === 0 ? 0 : Math.min(ids.length, from + count)
-    })
+    const lengths = lengthsOf(this.#config, sequences)
     const { hiddenSize: D } = this.#config
     for (const batch of this.#batches(lengths)) {
       const { members } = batch
@@ -135,7 +109,7 @@ export class Learner {
    */
   async accumulate(weights: Weights, teacherHead: Tensor, items: readonly TrainItem[]): Promise<Accumulated> {
     const losses = new Float64Array(items.length)
-    const works = items.map((item, index) => this.#workOf(index, item))
+    const works = items.map((item, index) => workOf(this.#config, index, item))
     this.#sums ??= new GradientSums(this.#trainedShapes())
     for (const group of groupBy(works, ({ kind, widths }) => `${kind} ${widths}`)) {
       const lengths = group.map(({ ids, count }) => (count === 0 ? 0 : ids.length))
@@ -221,21 +195,6 @@ export class Learner {
     return { sums, scale: clipping / options.responses, gradientNorm }
   }
 
-  #workOf(index: number, item: TrainItem): Work {
-    const target = targetOf(item, this.#config)
-    const { prompt, response } = item
-    const count = response.length
-    // The last token is predicted but predicts nothing: it is no input.
-    const ids = new Int32Array(prompt.length + Math.max(0, count - 1))
-    ids.set(prompt)
-    ids.set(response.subarray(0, Math.max(0, count - 1)), prompt.length)
-    this.#checkLength(ids)
-    const widths = Object.values(target)
-      .map(({ width }) => width)
-      .join()
-    return { index, ids, from: prompt.length - 1, count, kind: lossKindOf(item), target, widths }
-  }
-
   async #pass(
     works: readonly Work[],
     batch: Batch,
@@ -274,23 +233,4 @@ export class Learner {
   #batches(lengths: readonly number[]): Batch[] {
     return batchesOf(lengths, this.#options.tokensPerPass, this.#least)
   }
-
-  #checkLength(ids: Int32Array): void {
-    const { contextLength } = this.#config
-    if (ids.length <= contextLength) return
-    const message = `a sequence has ${ids.length} tokens; the model's context is ${contextLength}`
-    throw new GraspError('PROMPT_TOO_LONG', message)
-  }
-}
-
-/** Groups in the order of their first member. */
-function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
-  const groups = new Map<string, T[]>()
-  for (const value of values) {
-    const key = keyOf(value)
-    const group = groups.get(key)
-    if (group) group.push(value)
-    else groups.set(key, [value])
-  }
-  return [...groups.values()]
 }

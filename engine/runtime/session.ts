@@ -1,6 +1,6 @@
 /**
- * An onnxruntime session on the CPU. Results do not depend on the number of threads, nor on what ran before:
- * same model and inputs, same bits.
+ * An onnxruntime session. On the CPU results do not depend on the number of threads, nor on what ran before: same
+ * model and inputs, same bits.
  *
  * `run` blocks the JavaScript thread that calls it until the graph has run.
  */
@@ -20,6 +20,14 @@ export interface SessionOptions {
   readonly spinMicroseconds?: number
   /** Writes a profile (Chrome trace JSON) with this prefix when the session is released. */
   readonly profile?: string
+  /** An accelerator that runs the whole graph; the CPU where absent. */
+  readonly provider?: Provider
+}
+
+export interface Provider {
+  readonly name: 'cpu' | 'webgpu' | 'cuda'
+  /** Outputs that stay in the accelerator's memory; none by default. */
+  readonly resident?: 'all' | readonly string[]
 }
 
 export class Session {
@@ -37,9 +45,10 @@ export class Session {
 
   /** @param model the bytes of an ONNX model; @param name names the graph in errors. */
   static async create(name: string, model: Uint8Array, options: SessionOptions): Promise<Session> {
+    const { name: provider, resident = [] } = options.provider ?? { name: 'cpu' }
     try {
       const session = await InferenceSession.create(model, {
-        executionProviders: ['cpu'],
+        executionProviders: [provider],
         executionMode: 'sequential',
         graphOptimizationLevel: 'all',
         intraOpNumThreads: options.threads,
@@ -56,9 +65,14 @@ export class Session {
                 : { allow_spinning: '1', spin_duration_us: `${options.spinMicroseconds}` },
             set_denormal_as_zero: '1',
             use_deterministic_compute: '1',
+            // An operator that the accelerator lacks would take its tensors through the CPU at each run: an error.
+            ...(provider === 'webgpu' && { disable_cpu_ep_fallback: '1' }),
           },
         },
-        logSeverityLevel: 3,
+        logSeverityLevel: provider === 'cpu' ? 3 : 4,
+        ...(resident.length > 0 && {
+          preferredOutputLocation: resident === 'all' ? ('gpu-buffer' as const) : locations(resident),
+        }),
         ...(options.profile !== undefined && { enableProfiling: true, profileFilePrefix: options.profile }),
       })
       return new Session(name, session)
@@ -97,4 +111,8 @@ export class Session {
   async release(): Promise<void> {
     await this.#session.release()
   }
+}
+
+function locations(resident: readonly string[]): Record<string, 'gpu-buffer'> {
+  return Object.fromEntries(resident.map(output => [output, 'gpu-buffer']))
 }

@@ -3,8 +3,9 @@
  * t: hidden state `prompt + t − 1` predicts it. Shape suffixes: T response tokens, D hidden size, V vocabulary.
  */
 import { GraspError } from '../../errors/grasp-error.ts'
+import type { Scorer } from '../backend.ts'
 import type { TokenNumbers } from '../learner/head.ts'
-import type { Learner, Sequence } from '../learner/learner.ts'
+import type { Sequence } from '../learner/work.ts'
 import type { Distributions, Scored, ScoreItem, ScoreOptions } from '../port.ts'
 import { encode } from './encode.ts'
 import type { ScoredSide, Side } from './side.ts'
@@ -15,7 +16,7 @@ import { topKPair } from './top-k-pair.ts'
  * @throws GraspError PROMPT_TOO_LONG; CONFIG_INVALID when k is not in 1 … V.
  */
 export async function score(
-  learner: Learner,
+  scorer: Scorer,
   student: Side,
   teacher: Side,
   items: readonly ScoreItem[],
@@ -23,14 +24,14 @@ export async function score(
 ): Promise<Scored[]> {
   checkK(options, teacher)
   const hiddenOf = (side: Side, prompt: 'studentPrompt' | 'teacherPrompt') =>
-    learner.hiddenStates(
+    scorer.hiddenStates(
       side.weights,
       items.map(item => sequenceOf(item[prompt], item.response)),
     )
   const studentHidden = await hiddenOf(student, 'studentPrompt')
   const teacherHidden = await hiddenOf(teacher, 'teacherPrompt')
   // One pass through the head for all items: short responses would leave its chunks half empty.
-  const numbers = await learner.numbers(
+  const numbers = await scorer.numbers(
     { hidden: concat(studentHidden), head: student.head },
     { hidden: concat(teacherHidden), head: teacher.head },
     Int32Array.from(items.flatMap(({ response }) => Array.from(response))),
@@ -51,30 +52,30 @@ export async function score(
       numbers: { lse: of('teacherLse'), logp: of('teacherLogp') },
     }
     const kl = of('kl')
-    scored.push({ ...(await encodePair(learner, studentSide, teacherSide, kl, options)), kl })
+    scored.push({ ...(await encodePair(scorer, studentSide, teacherSide, kl, options)), kl })
     start = end
   }
   return scored
 }
 
 async function encodePair(
-  learner: Learner,
+  scorer: Scorer,
   student: ScoredSide,
   teacher: ScoredSide,
   kl: Float32Array,
   options: ScoreOptions,
 ): Promise<Omit<Scored, 'kl'>> {
   if (!options.numbersOnly && options.encoding === 'topk') {
-    return topKPair(learner, student, teacher, kl, { k: options.k!, dtype: options.dtype })
+    return topKPair(scorer, student, teacher, kl, { k: options.k!, dtype: options.dtype })
   }
   return {
-    student: await distributionsOf(learner, student, options),
-    teacher: await distributionsOf(learner, teacher, options),
+    student: await distributionsOf(scorer, student, options),
+    teacher: await distributionsOf(scorer, teacher, options),
   }
 }
 
 async function distributionsOf(
-  learner: Learner,
+  scorer: Scorer,
   { side, hidden, numbers }: ScoredSide,
   { encoding, dtype, numbersOnly }: ScoreOptions,
 ): Promise<Distributions> {
@@ -83,7 +84,7 @@ async function distributionsOf(
   if (encoding === 'factored') {
     return { encoding, dtype, width: D, data: encode(hidden, dtype), head: side.headHash, ...numbers }
   }
-  const logits_TV = await learner.logits({ hidden, head: side.head })
+  const logits_TV = await scorer.logits({ hidden, head: side.head })
   return { encoding, dtype, width: V, data: encode(logits_TV, dtype), ...numbers }
 }
 

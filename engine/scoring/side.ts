@@ -1,11 +1,10 @@
-import type { Tensor } from 'onnxruntime-node'
+import type { Held, HeldTensor } from '../backend.ts'
 import type { Distributions } from '../port.ts'
-import type { Weights } from '../weights/weights.ts'
 
 /** A model with the matrix [V, D] that makes logits of its hidden states, and that matrix's hash. */
 export interface Side {
-  readonly weights: Weights
-  readonly head: Tensor
+  readonly weights: Held
+  readonly head: HeldTensor
   readonly headHash: string
 }
 

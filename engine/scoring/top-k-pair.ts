@@ -1,5 +1,5 @@
 /** Both sides' k greatest logits a token, and what leaving out the others does to the KL. */
-import type { Learner } from '../learner/learner.ts'
+import type { Scorer } from '../backend.ts'
 import type { Distributions, Dtype, Scored } from '../port.ts'
 import { encode, rounded } from './encode.ts'
 import type { ScoredSide } from './side.ts'
@@ -11,7 +11,7 @@ const CHUNK_ELEMENTS = 2 ** 22
 
 /** @param kl [T] of the whole distributions, nats. @param k at most V. */
 export async function topKPair(
-  learner: Learner,
+  scorer: Scorer,
   student: ScoredSide,
   teacher: ScoredSide,
   kl: Float32Array,
@@ -25,7 +25,7 @@ export async function topKPair(
   for (let from = 0; from < kl.length; from += chunk) {
     const to = Math.min(kl.length, from + chunk)
     const logitsOf = ({ hidden, side }: ScoredSide) =>
-      learner.logits({ hidden: hidden.subarray(from * D, to * D), head: side.head })
+      scorer.logits({ hidden: hidden.subarray(from * D, to * D), head: side.head })
     const studentLogits = await logitsOf(student)
     const teacherLogits = await logitsOf(teacher)
     for (let t = from; t < to; t++) {

@@ -22,7 +22,10 @@ const model = z
     path: file().describe(
       'A Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file; `grasp pull` fetches one.',
     ),
-    device: z.literal('cpu').default('cpu').describe('Where the model runs.'),
+    device: z
+      .enum(['cpu', 'webgpu', 'cuda'])
+      .default('cpu')
+      .describe('Where the model runs: the CPU, a GPU through WebGPU, or one through CUDA. See docs/gpu.md.'),
     threads: count(1)
       .max(1024)
       .default(() => availableParallelism())

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type {
+  DeviceKind,
   Engine,
   EngineOptions,
   SamplingOptions,
@@ -34,7 +35,7 @@ const UPDATE: UpdateOptions = {
   clip: 1,
 }
 
-export function engineContract(name: string, open: Open): void {
+export function engineContract(name: string, open: Open, device: DeviceKind = 'cpu'): void {
   describe(name, () => {
     let folder: string
     let model: TinyModel
@@ -45,7 +46,7 @@ export function engineContract(name: string, open: Open): void {
     const openModel = async (path = model.path, keepPolicies = 1) => {
       const made = await open({
         path,
-        device: 'cpu',
+        device,
         threads: 2,
         keepPolicies,
         tokensPerPass: 512,
@@ -78,7 +79,7 @@ export function engineContract(name: string, open: Open): void {
         vocabularySize: 288,
         contextLength: 256,
         stopTokens: [2],
-        device: 'cpu',
+        device,
         threads: 2,
       })
       for (const hash of [weightsHash, tokenizerHash, templateHash, teacherHead])

@@ -1,0 +1,63 @@
+/** The weights that an adapter stands for, made on a device: what lora/merger.ts does on the CPU. */
+import type { ModelConfig } from '../architectures/config.ts'
+import { adaptedMatrices, factorNames, loraScale } from '../lora/adapter.ts'
+import type { LoraOptions } from '../port.ts'
+import { layerParameter } from '../weights/parameter-shapes.ts'
+import type { Device } from './device.ts'
+import { DeviceSessions } from './device-sessions.ts'
+import { LoweringBuilder } from './lowering-builder.ts'
+import { Resident, type ResidentWeights } from './resident.ts'
+import { scoped } from './scope.ts'
+
+export class DeviceMerger {
+  readonly #device: Device
+  readonly #lora: LoraOptions
+  readonly #sessions: DeviceSessions
+  readonly #adapted: ReadonlySet<string>
+
+  constructor(device: Device, config: ModelConfig, lora: LoraOptions) {
+    this.#device = device
+    this.#lora = lora
+    this.#sessions = new DeviceSessions(device)
+    const names = [...adaptedMatrices(config, lora).keys()]
+    const layers = Array.from({ length: config.layers }, (_, layer) => layer)
+    this.#adapted = new Set(layers.flatMap(layer => names.map(name => layerParameter(layer, name))))
+  }
+
+  /**
+   * Always from the frozen weights.
+   * @param made told each weight, changed or not, in the order of their names
+   * @returns new matrices for what is adapted, those of `base` for the rest
+   */
+  async merge(
+    base: ResidentWeights,
+    adapter: ResidentWeights,
+    made: (name: string, weight: Resident) => Promise<void>,
+  ): Promise<ResidentWeights> {
+    const merged = new Map(base)
+    const session = await this.#sessions.get('merge', () => mergeGraph(this.#lora))
+    for (const name of [...base.keys()].sort()) {
+      let weight = base.get(name)!
+      if (this.#adapted.has(name)) {
+        const { a, b } = factorNames(name)
+        const feeds = { w: weight.whole, a: adapter.get(a)!.whole, b: adapter.get(b)!.whole }
+        const y = await scoped(this.#device, async scope => scope.keep((await session.run(feeds, scope)).y!))
+        weight = new Resident(this.#device, weight.dims, [y])
+        merged.set(name, weight)
+      }
+      await made(name, weight)
+    }
+    return merged
+  }
+}
+
+/** `w` [O, I], `a` [r, I], `b` [O, r] to `y` [O, I] = w + s · b · a. */
+function mergeGraph(lora: LoraOptions): Uint8Array {
+  const g = new LoweringBuilder('merge')
+  const w = g.input('w', 'float32', ['O', 'I'])
+  const a = g.input('a', 'float32', [lora.rank, 'I'])
+  const b = g.input('b', 'float32', ['O', lora.rank])
+  const y = g.node('Gemm', [b, a, w], { alpha: { float: loraScale(lora) } })
+  g.output(y, 'float32', ['O', 'I'], 'y')
+  return g.build()
+}

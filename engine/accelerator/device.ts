@@ -1,0 +1,36 @@
+/**
+ * A device with memory of its own. Tensors that are resident there stay until they are freed: nothing else frees
+ * them, garbage collection does not reach them. So who makes tensors says in which scope (scope.ts) they live, and
+ * `live` tells whether all of them were freed.
+ */
+import type { Tensor } from 'onnxruntime-node'
+import type { Feeds, Fetched } from '../runtime/session.ts'
+import type { Scope } from './scope.ts'
+
+export interface DeviceSession {
+  /**
+   * Runs the graph.
+   * @param feeds resident tensors, or small ones on the CPU
+   * @param scope takes the outputs that stay on the device
+   */
+  run(feeds: Feeds, scope: Scope): Promise<Fetched>
+  release(): Promise<void>
+}
+
+export interface Device {
+  readonly kind: 'webgpu' | 'cuda' | 'cpu'
+  /** Most bytes of one tensor that a kernel can be given. */
+  readonly bindingBytes: number
+  /** Resident tensors that are not freed. */
+  readonly live: number
+
+  /** @param resident outputs that stay there, all by default; the others come to the CPU */
+  session(name: string, model: Uint8Array, resident?: 'all' | readonly string[]): Promise<DeviceSession>
+  /** A copy there; the caller frees it. */
+  upload(tensor: Tensor): Promise<Tensor>
+  /** A copy on the CPU. */
+  download(tensor: Tensor): Promise<Tensor>
+  free(tensor: Tensor): void
+  /** Releases the sessions. Tensors are their owners' to free. */
+  close(): Promise<void>
+}

@@ -1,0 +1,76 @@
+/** What a call to the learner is made of, checked and derived, before anything runs. */
+import { GraspError } from '../../errors/grasp-error.ts'
+import type { ModelConfig } from '../architectures/config.ts'
+import { checkIds } from '../check-ids.ts'
+import type { LossKind } from '../losses/loss-kind.ts'
+import type { TrainItem } from '../port.ts'
+import { lossKindOf, type Target, targetOf } from './target.ts'
+
+/** Rows `from` to `from + count − 1` of a sequence are wanted. */
+export interface Sequence {
+  readonly ids: Int32Array
+  readonly from: number
+  readonly count: number
+}
+
+/** A training item with what is derived of it; `index` is its place in the call. */
+export interface Work {
+  readonly index: number
+  readonly ids: Int32Array
+  readonly from: number
+  readonly count: number
+  readonly kind: LossKind
+  readonly target: Target
+  /** Only targets of equal widths share a pass. */
+  readonly widths: string
+}
+
+/** @throws GraspError SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG */
+export function workOf(config: ModelConfig, index: number, item: TrainItem): Work {
+  const target = targetOf(item, config)
+  const { prompt, response } = item
+  const count = response.length
+  // The last token is predicted but predicts nothing: it is no input.
+  const ids = new Int32Array(prompt.length + Math.max(0, count - 1))
+  ids.set(prompt)
+  ids.set(response.subarray(0, Math.max(0, count - 1)), prompt.length)
+  checkLength(config, ids)
+  const widths = Object.values(target)
+    .map(({ width }) => width)
+    .join()
+  return { index, ids, from: prompt.length - 1, count, kind: lossKindOf(item), target, widths }
+}
+
+/**
+ * How many tokens of each sequence it takes to have the rows that are wanted; 0 where none are.
+ * @throws GraspError PROMPT_TOO_LONG, RECORD_INVALID
+ */
+export function lengthsOf(config: ModelConfig, sequences: readonly Sequence[]): number[] {
+  return sequences.map(({ ids, from, count }) => {
+    checkIds('a sequence', ids, config.vocabularySize)
+    checkLength(config, ids)
+    if (from < 0 || from + count > ids.length) {
+      const message = `rows ${from} to ${from + count} were asked of a sequence of ${ids.length} tokens`
+      throw new GraspError('RECORD_INVALID', message)
+    }
+    return count === 0 ? 0 : Math.min(ids.length, from + count)
+  })
+}
+
+function checkLength({ contextLength }: ModelConfig, ids: Int32Array): void {
+  if (ids.length <= contextLength) return
+  const message = `a sequence has ${ids.length} tokens; the model's context is ${contextLength}`
+  throw new GraspError('PROMPT_TOO_LONG', message)
+}
+
+/** Groups in the order of their first member. */
+export function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
+  const groups = new Map<string, T[]>()
+  for (const value of values) {
+    const key = keyOf(value)
+    const group = groups.get(key)
+    if (group) group.push(value)
+    else groups.set(key, [value])
+  }
+  return [...groups.values()]
+}

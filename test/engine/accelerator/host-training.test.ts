@@ -1,0 +1,3 @@
+import { trainingOnDevice } from './training-on-devices.ts'
+
+trainingOnDevice('training on a device', 'cpu')
