@@ -69,7 +69,7 @@ export class QuantisedModel {
   }
 }
 
-/** Values of 8 bits that a copy has. Making it takes several times as many bytes for a moment. */
+/** Values of 8 bits that a copy has. Making it takes three times as many bytes for a moment. */
 export function quantisedValues(config: ModelConfig): number {
   return matrices(config).reduce((sum, [, [out, inputs]]) => sum + out * inputs, 0)
 }

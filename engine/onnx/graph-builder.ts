@@ -164,7 +164,6 @@ export class GraphBuilder {
       .message(8, new ProtobufWriter().string(1, '').int(2, OPSET))
       .message(8, new ProtobufWriter().string(1, 'com.microsoft').int(2, 1))
       .finish()
-      .slice()
   }
 
   /** A NodeProto. */

@@ -1,7 +1,15 @@
-/** Writes the protobuf wire format: just enough for ONNX models. Fields are written in the order of the calls. */
+/**
+ * Writes the protobuf wire format: just enough for ONNX models. Fields are written in the order of the calls. Large
+ * values are copied once, by `finish`: until then they must not change.
+ */
 const encoder = new TextEncoder()
 
+/** Bytes from which on a value counts as large. */
+const LARGE = 2 ** 16
+
 export class ProtobufWriter {
+  /** What comes before `#bytes`. */
+  readonly #written: Uint8Array[] = []
   #bytes = new Uint8Array(256)
   #length = 0
 
@@ -28,19 +36,44 @@ export class ProtobufWriter {
   bytes(field: number, value: Uint8Array): this {
     this.#tag(field, 2)
     this.#varint(value.length)
-    this.#reserve(value.length)
-    this.#bytes.set(value, this.#length)
-    this.#length += value.length
+    this.#append(value)
     return this
   }
 
   message(field: number, value: ProtobufWriter): this {
-    return this.bytes(field, value.finish())
+    const pieces = value.#pieces()
+    this.#tag(field, 2)
+    this.#varint(pieces.reduce((sum, { length }) => sum + length, 0))
+    for (const piece of pieces) this.#append(piece)
+    return this
   }
 
-  /** A view of what was written. */
+  /** What was written, in an array of its own. */
   finish(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length)
+    const pieces = this.#pieces()
+    const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+    let at = 0
+    for (const piece of pieces) {
+      all.set(piece, at)
+      at += piece.length
+    }
+    return all
+  }
+
+  #pieces(): readonly Uint8Array[] {
+    return [...this.#written, this.#bytes.subarray(0, this.#length)]
+  }
+
+  #append(value: Uint8Array): void {
+    if (value.length >= LARGE) {
+      this.#written.push(this.#bytes.subarray(0, this.#length), value)
+      this.#bytes = new Uint8Array(256)
+      this.#length = 0
+      return
+    }
+    this.#reserve(value.length)
+    this.#bytes.set(value, this.#length)
+    this.#length += value.length
   }
 
   #tag(field: number, wireType: number): void {
