@@ -3,9 +3,10 @@
  * decodes, or samples, scores and trains.
  *
  *     node --import tsx bench/memory.ts --model DIR [--rows 1] [--prompt 512] [--response 128] [--steps 3]
- *         [--sequences 4] [--lag 0] [--lora 0] [--bf16] [--decode] [--json]
+ *         [--sequences 4] [--new 4] [--lag 0] [--lora 0] [--bf16] [--decode] [--json]
  *
  * `--rows` responses are trained on in one pass, `--sequences` prompts decoded together. `--lora` is a rank.
+ * With 40 new tokens or more, 4 sequences or fewer are foretold by a copy in 8 bits.
  * `--decode` only decodes.
  */
 import { fileURLToPath } from 'node:url'
@@ -25,6 +26,7 @@ const { values: flags } = parseArgs({
     response: { type: 'string', default: '128' },
     steps: { type: 'string', default: '3' },
     sequences: { type: 'string', default: '4' },
+    new: { type: 'string', default: '4' },
     lag: { type: 'string', default: '0' },
     lora: { type: 'string', default: '0' },
     bf16: { type: 'boolean', default: false },
@@ -54,6 +56,7 @@ const task: MemoryTask = {
   rows,
   prompt,
   response,
+  newTokens: Number(flags.new),
   steps: Number(flags.steps),
   train: !flags.decode,
 }
@@ -64,6 +67,7 @@ const use = engineMemory(config, {
   ...task.engine,
   responseTokens: response,
   scoredTogether: rows,
+  drafts: task.newTokens >= 40 && task.engine.sequencesPerPass <= 4,
 })(prompt + response)
 const { parts, bytes } = flags.decode ? use.decoding : use.training
 const measured = Math.max(...marks.map(mark => mark.bytes))
