@@ -11,7 +11,6 @@
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { size } from '../engine/devices/size.ts'
 import { engineMemory } from '../engine/memory/engine-memory.ts'
 import type { LoraOptions } from '../engine/port.ts'
 import { readModelConfig } from '../engine/weights/model-config.ts'
@@ -60,6 +59,7 @@ const task: MemoryTask = {
   steps: Number(flags.steps),
   train: !flags.decode,
 }
+const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
 const child = fileURLToPath(new URL('memory/child.ts', import.meta.url))
 const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
 const { config } = await readModelConfig(flags.model)
@@ -74,7 +74,7 @@ const measured = Math.max(...marks.map(mark => mark.bytes))
 
 if (flags.json) console.log(JSON.stringify({ ...flags, parts, marks, estimate: bytes, measured }))
 else {
-  console.table(Object.fromEntries(parts.map(({ what, bytes }) => [what, size(bytes)])))
-  console.table(marks.map(mark => ({ 'greatest after': mark.what, memory: size(mark.bytes) })))
-  console.log(`estimated ${size(bytes)}, measured ${size(measured)}: ${(bytes / measured).toFixed(2)}`)
+  console.table(Object.fromEntries(parts.map(({ what, bytes }) => [what, mib(bytes)])))
+  console.table(marks.map(mark => ({ 'greatest after': mark.what, memory: mib(mark.bytes) })))
+  console.log(`estimated ${mib(bytes)}, measured ${mib(measured)}: ${(bytes / measured).toFixed(2)}`)
 }
