@@ -3,14 +3,14 @@
  * decodes, or samples, scores and trains.
  *
  *     node --import tsx bench/memory.ts --model DIR [--rows 1] [--prompt 512] [--response 128] [--steps 3]
- *         [--sequences 4] [--lag 0] [--lora 0] [--bf16] [--decode] [--json]
+ *         [--sequences 4] [--new 4] [--lag 0] [--lora 0] [--bf16] [--decode] [--json]
  *
  * `--rows` responses are trained on in one pass, `--sequences` prompts decoded together. `--lora` is a rank.
+ * With 40 new tokens or more, 4 sequences or fewer are foretold by a copy in 8 bits.
  * `--decode` only decodes.
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { size } from '../engine/devices/size.ts'
 import { engineMemory } from '../engine/memory/engine-memory.ts'
 import type { LoraOptions } from '../engine/port.ts'
 import { readModelConfig } from '../engine/weights/model-config.ts'
@@ -25,6 +25,7 @@ const { values: flags } = parseArgs({
     response: { type: 'string', default: '128' },
     steps: { type: 'string', default: '3' },
     sequences: { type: 'string', default: '4' },
+    new: { type: 'string', default: '4' },
     lag: { type: 'string', default: '0' },
     lora: { type: 'string', default: '0' },
     bf16: { type: 'boolean', default: false },
@@ -54,9 +55,11 @@ const task: MemoryTask = {
   rows,
   prompt,
   response,
+  newTokens: Number(flags.new),
   steps: Number(flags.steps),
   train: !flags.decode,
 }
+const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
 const child = fileURLToPath(new URL('memory/child.ts', import.meta.url))
 const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
 const { config } = await readModelConfig(flags.model)
@@ -64,13 +67,14 @@ const use = engineMemory(config, {
   ...task.engine,
   responseTokens: response,
   scoredTogether: rows,
+  drafts: task.newTokens >= 40 && task.engine.sequencesPerPass <= 4,
 })(prompt + response)
 const { parts, bytes } = flags.decode ? use.decoding : use.training
 const measured = Math.max(...marks.map(mark => mark.bytes))
 
 if (flags.json) console.log(JSON.stringify({ ...flags, parts, marks, estimate: bytes, measured }))
 else {
-  console.table(Object.fromEntries(parts.map(({ what, bytes }) => [what, size(bytes)])))
-  console.table(marks.map(mark => ({ 'greatest after': mark.what, memory: size(mark.bytes) })))
-  console.log(`estimated ${size(bytes)}, measured ${size(measured)}: ${(bytes / measured).toFixed(2)}`)
+  console.table(Object.fromEntries(parts.map(({ what, bytes }) => [what, mib(bytes)])))
+  console.table(marks.map(mark => ({ 'greatest after': mark.what, memory: mib(mark.bytes) })))
+  console.log(`estimated ${mib(bytes)}, measured ${mib(measured)}: ${(bytes / measured).toFixed(2)}`)
 }

@@ -4,14 +4,8 @@ import type { TrainItem } from '../../engine/port.ts'
 import { readStandardInput } from '../peers/run-peer.ts'
 import type { MemoryTask } from './task.ts'
 
-const {
-  engine: options,
-  rows,
-  prompt,
-  response,
-  steps,
-  train,
-}: MemoryTask = JSON.parse(await readStandardInput())
+const task: MemoryTask = JSON.parse(await readStandardInput())
+const { engine: options, rows, prompt, response, newTokens, steps, train } = task
 const engine = await openLocalEngine(options)
 const { vocabularySize } = await engine.info()
 
@@ -29,9 +23,9 @@ for (let step = 0; step < steps; step++) {
   const prompts = Array.from({ length: options.sequencesPerPass }, (_, row) => ({
     key: `prompt ${row}`,
     // What is sampled fills the cache like what is trained on.
-    ids: ids(prompt + response - 4, 11 + row),
+    ids: ids(prompt + response - newTokens, 11 + row),
   }))
-  const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0, maxNewTokens: 4, stop: [], seed: 1 }
+  const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0, maxNewTokens: newTokens, stop: [], seed: 1 }
   await engine.generate(train ? step : 0, prompts, sampling)
   tell('generate')
   if (!train) continue

@@ -7,6 +7,8 @@ export interface MemoryTask {
   /** Tokens. */
   readonly prompt: number
   readonly response: number
+  /** Sampled for each sequence. */
+  readonly newTokens: number
   readonly steps: number
   /** Else it only decodes. */
   readonly train: boolean

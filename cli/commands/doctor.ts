@@ -23,7 +23,9 @@ export async function doctor(session: Session, options: CommonOptions): Promise<
     memory = report.memory
   }
   const failed = checks.filter(({ ok }) => !ok).length
-  const largest = memory ? [] : rooms.map(room => ({ ...room, models: largestModels(room.free) }))
+  const largest = memory
+    ? []
+    : rooms.map(room => ({ ...room, models: largestModels(room.free, room.device === 'cpu') }))
   const paragraphs = [
     checksText(checks),
     devicesText(devices),

@@ -37,7 +37,7 @@ const MOST_SEQUENCES = 4
 /** Steps without a copy that cost as much as making it. */
 const STEPS_BEFORE = 32
 /** Larger copies would be too dear in memory while they are made. */
-const MOST_VALUES = 2 ** 29
+export const MOST_VALUES = 2 ** 29
 
 export interface DraftsOptions {
   readonly threads: number

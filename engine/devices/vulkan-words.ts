@@ -20,9 +20,9 @@ export interface VulkanDevice {
   readonly driver: string
 }
 
-/** Makes the loader speak; a setting of the user's counts. */
+/** Makes the loader speak. */
 export function withLoaderWords(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return { VK_LOADER_DEBUG: 'error,warn,info,driver', ...environment }
+  return { ...environment, VK_LOADER_DEBUG: 'error,warn,info,driver' }
 }
 
 export function readVulkanWords(words: string): VulkanWords {

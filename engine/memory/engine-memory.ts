@@ -1,6 +1,8 @@
 /** How much memory the engine's process needs, by what it does: the greatest that it holds at once. */
 import type { ModelConfig } from '../architectures/config.ts'
-import { valuesPerToken } from '../decoding/key-value-cache.ts'
+import { MOST_VALUES } from '../decoding/drafts.ts'
+import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
+import { quantisedValues } from '../decoding/quantised-model.ts'
 import { ACTIVATION_BYTES } from '../learner/learner.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
 import { parameterCount } from './parameter-count.ts'
@@ -10,8 +12,8 @@ import type { MemorySettings } from './settings.ts'
 const MIB = 2 ** 20
 /** Node, the libraries, the tokenizer and the sessions before they have run. */
 export const PROCESS_BYTES = 200 * MIB
-/** More sequences are never decoded together; the cache's length is a multiple of the second (engine/decoding). */
-const [MOST_ROWS, STEP] = [32, 64]
+/** More sequences are never decoded together, and most tokens of a step (engine/decoding). */
+const [MOST_ROWS, STEP_TOKENS] = [32, 64]
 /** Longest pass over a prompt. */
 const LONGEST_PASS = 128
 
@@ -34,8 +36,8 @@ export function engineMemory(
   const count = parameterCount(config, settings.lora)
   const process: Part = { what: 'the process', bytes: PROCESS_BYTES }
   const weights: Part = { what: 'weights', bytes: F32_BYTES * count.all }
-  // Cosines and sines of half a head, once for decoding and once for training.
-  const tables: Part = { what: 'rotary tables', bytes: 2 * F32_BYTES * config.contextLength * config.headDim }
+  // Cosines and sines of half a head: for decoding, for drafts, and twice for training.
+  const tables: Part = { what: 'rotary tables', bytes: 4 * F32_BYTES * config.contextLength * config.headDim }
   return length => {
     const decoding = decodingParts(config, settings, length)
     const { tokensPerPass, scoredTogether, trainedTogether } = settings
@@ -47,6 +49,7 @@ export function engineMemory(
       scored: response * (scoredTogether ?? Number.POSITIVE_INFINITY),
       trained: response * pass.rows,
     }
+    const several = pass.rows < (scoredTogether ?? Number.POSITIVE_INFINITY)
     const room = layer.kept > 0 ? Math.floor(ACTIVATION_BYTES / layer.kept) : config.layers
     const whole = Math.min(config.layers, room)
     const moment = settings.optimiserState === 'bf16' ? 2 : 4
@@ -69,12 +72,14 @@ export function engineMemory(
             (config.layers + 3) * layer.input +
             3 * scoring.input +
             Math.max(layer.forward, scoring.forward) +
-            (whole > 0 ? layer.kept + layer.forward + layer.backward : 0) +
-            (whole < config.layers ? layer.recomputing : 0),
+            (whole > 0 ? layer.forward + layer.backward : 0) +
+            (whole < config.layers ? layer.recomputing : 0) +
+            // A layer's gradients, until they are added to those of earlier passes.
+            (several ? (F32_BYTES * count.trained) / config.layers : 0),
         },
         {
           what: 'output head and loss',
-          bytes: headMemory(config, tokens, settings.lora !== undefined),
+          bytes: headMemory(config, tokens, several),
         },
       ]),
     }
@@ -88,19 +93,22 @@ function versions({ keepPolicies }: MemorySettings): number {
 
 function decodingParts(
   config: ModelConfig,
-  { sequencesPerPass, tokensPerPass }: MemorySettings,
+  { sequencesPerPass, tokensPerPass, drafts = true }: MemorySettings,
   length: number,
 ): Part[] {
   const rows = Math.min(sequencesPerPass, MOST_ROWS)
-  const room = Math.ceil(length / STEP) * STEP
+  const room = Math.max(2 * BLOCK, blockStart(length)) + PLACES
   const ofRow = F32_BYTES * valuesPerToken(config) * room
   const { heads, vocabularySize, intermediateSize } = config
   const tokens = Math.min(LONGEST_PASS, tokensPerPass, length)
-  const step = rows * (3.2 * heads * room + 3 * vocabularySize)
+  const step = STEP_TOKENS * (3.2 * heads * room + 3 * vocabularySize)
   const reading = tokens * (3.2 * heads * room + 3.6 * intermediateSize)
+  const values = quantisedValues(config)
   return [
     { what: 'key/value cache', bytes: rows * ofRow },
     // A pass over a prompt is given a copy of what its row has cached.
     { what: 'decoding steps', bytes: 2 * ofRow + F32_BYTES * (step + reading) },
+    // While it is made; a byte for each value afterwards.
+    { what: 'copy in 8 bits', bytes: drafts && values <= MOST_VALUES ? 8 * values : 0 },
   ]
 }

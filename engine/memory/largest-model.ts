@@ -25,6 +25,7 @@ export const ASSUMED = { tokens: 1024, sequences: 8, loraRank: 16 } as const
 const FULL: MemorySettings = {
   ...DEFAULT_SETTINGS,
   tokensPerPass: ASSUMED.tokens,
+  scoredTogether: 16,
   sequencesPerPass: ASSUMED.sequences,
 }
 const LORA: MemorySettings = {
@@ -33,17 +34,18 @@ const LORA: MemorySettings = {
 }
 
 /** Bytes that a use of a model takes. */
-export function bytesFor(config: ModelConfig, use: Use): number {
-  const { training, decoding } = engineMemory(config, use === 'LoRA training' ? LORA : FULL)(ASSUMED.tokens)
+export function bytesFor(config: ModelConfig, use: Use, drafts = true): number {
+  const settings = { ...(use === 'LoRA training' ? LORA : FULL), drafts }
+  const { training, decoding } = engineMemory(config, settings)(ASSUMED.tokens)
   return use === 'decoding' ? decoding.bytes : training.bytes
 }
 
-/** @param free bytes */
-export function largestModels(free: number): LargestModel[] {
+/** @param free bytes; @param drafts whether models are copied in 8 bits to foretell (settings.ts) */
+export function largestModels(free: number, drafts = true): LargestModel[] {
   const [known, even] = [knownModels().map(counted), evenShapes().map(counted)]
   return USES.map(use => {
-    const { fits: example } = largest(known, use, free)
-    const { fits, next } = largest(even, use, free)
+    const { fits: example } = largest(known, use, free, drafts)
+    const { fits, next } = largest(even, use, free, drafts)
     // Between two of the evenly growing shapes memory grows about as they do.
     const step = next ? (next.parameters - (fits?.parameters ?? 0)) / (next.bytes - (fits?.bytes ?? 0)) : 0
     const between = fits ? fits.parameters + (free - fits.bytes) * step : 0
@@ -70,12 +72,17 @@ function counted({ name, config }: KnownModel): Counted {
 }
 
 /** The one of the most parameters that fits, and the next larger one. */
-function largest(models: readonly Counted[], use: Use, free: number): { fits?: Sized; next?: Sized } {
+function largest(
+  models: readonly Counted[],
+  use: Use,
+  free: number,
+  drafts: boolean,
+): { fits?: Sized; next?: Sized } {
   let next: Sized | undefined
   for (const { name, config, parameters } of models.toSorted((a, b) => b.parameters - a.parameters)) {
     // The weights alone tell most of them, and cost no graphs to be made.
     if (4 * parameters > 2 * free) continue
-    const model = { name, parameters, bytes: bytesFor(config, use) }
+    const model = { name, parameters, bytes: bytesFor(config, use, drafts) }
     if (model.bytes <= free) return { fits: model, ...(next && { next }) }
     next = model
   }

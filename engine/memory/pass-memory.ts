@@ -48,13 +48,14 @@ export function layerMemory(config: ModelConfig, lora?: LoraOptions): (pass: Pas
     const gates = F32_BYTES * rows * length * F
     // The last and largest of the four blocks that attention is cut into.
     const scores = F32_BYTES * rows * H * Math.ceil(length / 4) * length
-    const backward = Math.max(8 * gates, 5 * scores) + 4 * input + F32_BYTES * D * F
+    // With what the last layer's own sessions need: it computes the rows that are wanted alone, but of all the keys.
+    const backward = Math.max(8 * gates, 5 * scores) + 7 * input + F32_BYTES * D * F
     return {
       kept,
       input,
       forward: Math.max(3.6 * gates, 3.2 * scores) + 5 * input,
       backward,
-      recomputing: kept + 0.7 * backward,
+      recomputing: kept + 0.8 * backward + 2 * input,
     }
   }
 }
@@ -62,13 +63,16 @@ export function layerMemory(config: ModelConfig, lora?: LoraOptions): (pass: Pas
 /**
  * Of the output head, while it computes the numbers of scored tokens, and a loss with its gradients.
  * @param tokens of the responses that are scored together, and of those in a training pass
+ * @param several whether an update has more than one pass: where a pass is a single chunk, the first of them has a
+ * session of its own
  */
 export function headMemory(
-  { vocabularySize: V, hiddenSize: D }: ModelConfig,
+  { vocabularySize: V }: ModelConfig,
   tokens: { readonly scored: number; readonly trained: number },
-  frozen: boolean,
+  several: boolean,
 ): number {
   const most = Math.max(1, Math.floor(CHUNK_ELEMENTS / V))
   const chunk = (count: number) => F32_BYTES * V * Math.min(count, most)
-  return 8 * chunk(tokens.scored) + 5.3 * chunk(tokens.trained) + (frozen ? 0 : F32_BYTES * V * D)
+  const sessions = several && tokens.trained <= most ? 2 : 1
+  return 8 * chunk(tokens.scored) + 5.3 * sessions * chunk(tokens.trained)
 }

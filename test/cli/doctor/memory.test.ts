@@ -58,7 +58,7 @@ test('what a model takes adds up, and what would make room is told where it lack
     const found = savings(config, DEFAULT_SETTINGS, fit.length)
     return fitText({ device: 'cpu', ...(free && { free }), context: 8192, fit, savings: found })
   }
-  const tight = of(6 * GIB)
+  const tight = of(9 * GIB)
   assert.match(
     tight,
     /^Memory on cpu, for sequences \(prompt and response\) of 1,024 tokens\n {2}GiB +training +decoding\n/,

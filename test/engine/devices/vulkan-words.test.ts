@@ -43,7 +43,11 @@ test('software devices are known by name', () => {
   assert.ok(!isSoftware('NVIDIA GeForce RTX 4090') && !isSoftware('AMD Radeon 780M (RADV PHOENIX)'))
 })
 
-test("a setting of the user's counts", () => {
-  assert.equal(withLoaderWords({ VK_LOADER_DEBUG: 'all' }).VK_LOADER_DEBUG, 'all')
-  assert.match(withLoaderWords({}).VK_LOADER_DEBUG!, /driver/)
+test('the loader is made to speak, whatever else is set', () => {
+  const { VK_LOADER_DEBUG, VK_DRIVER_FILES } = withLoaderWords({
+    VK_LOADER_DEBUG: 'none',
+    VK_DRIVER_FILES: 'x',
+  })
+  assert.match(VK_LOADER_DEBUG!, /driver/)
+  assert.equal(VK_DRIVER_FILES, 'x')
 })

@@ -34,10 +34,19 @@ test('weights, gradients and moments are counted as the engine holds them', () =
 })
 
 test('the cache has room for every sequence up to its length', () => {
-  // Keys and values of 30 layers of 3 heads of 64, in steps of 64 tokens.
+  // Keys and values of 30 layers of 3 heads of 64; blocks of 64 tokens, two at least, and one of 80 that is being filled.
   const ofToken = 4 * 2 * 30 * 3 * 64
-  assert.equal(part(training({ sequencesPerPass: 7 }, 1000), 'key/value cache'), 7 * 1024 * ofToken)
-  assert.equal(part(training({ sequencesPerPass: 99 }, 64), 'key/value cache'), 32 * 64 * ofToken)
+  assert.equal(part(training({ sequencesPerPass: 7 }, 1000), 'key/value cache'), 7 * (960 + 80) * ofToken)
+  assert.equal(part(training({ sequencesPerPass: 99 }, 64), 'key/value cache'), 32 * (128 + 80) * ofToken)
+})
+
+test('a copy in 8 bits counts where one may be made', () => {
+  // The head is the embedding: every matrix is copied.
+  const copied = part(training({}), 'copy in 8 bits')
+  assert.ok(copied > 7.9 * (WEIGHTS / 4) && copied <= 8 * (WEIGHTS / 4))
+  assert.equal(part(training({ drafts: false }), 'copy in 8 bits'), 0)
+  const { config } = knownModels().find(({ name }) => name === 'Llama-3.2-1B')!
+  assert.equal(part(engineMemory(config, DEFAULT_SETTINGS)(64).decoding, 'copy in 8 bits'), 0)
 })
 
 test('what a sum of parts says is their sum, and longer sequences take more', () => {
@@ -75,7 +84,7 @@ test('an estimate is near the greatest resident memory of a process that trains'
         tokensPerPass: rows * (prompt + response),
         sequencesPerPass: 4,
       },
-      ...{ rows, prompt, response },
+      ...{ rows, prompt, response, newTokens: 4 },
       steps: 1,
       train: true,
     }
@@ -83,7 +92,7 @@ test('an estimate is near the greatest resident memory of a process that trains'
     const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
     const measured = Math.max(...marks.map(({ bytes }) => bytes))
     const { config } = await readModelConfig(model.path)
-    const settings = { ...task.engine, responseTokens: response, scoredTogether: rows }
+    const settings = { ...task.engine, responseTokens: response, scoredTogether: rows, drafts: false }
     const { bytes } = engineMemory(config, settings)(prompt + response).training
     const ratio = bytes / measured
     assert.ok(ratio > 0.75 && ratio < 1.35, `estimated ${bytes}, measured ${measured}`)
