@@ -134,7 +134,8 @@ class OnnxDevice implements Device {
 }
 
 /** What a device says of tensors that it has no room for. */
-const NO_ROOM = /out of memory|OutOfMemory|max buffer size|Too many storage buffers|narrowing_error|bad_alloc/i
+const NO_ROOM =
+  /out of memory|OutOfMemory|max buffer size|Too many storage buffers|narrowing_error|bad_alloc/i
 
 /** The error, with what to do where the device had no room. */
 function tooLarge(kind: Device['kind'], error: unknown): unknown {
