@@ -104,7 +104,7 @@ function memoryOf(config: Config, shape: ModelConfig, free: number | undefined):
     optimiserState: training.optimiserState,
     responseTokens: rollout.maxNewTokens,
     scoredTogether: training.batch,
-    trainedTogether: training.microbatch,
+    trainedTogether: Math.min(training.batch, training.microbatch),
     drafts: model.device === 'cpu',
     ...(lora && { lora }),
   }

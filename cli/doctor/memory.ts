@@ -45,7 +45,7 @@ export function largestText({ device, free }: Room, largest: readonly LargestMod
 export const ASSUMPTIONS =
   `  for sequences (prompt and response) of ${ASSUMED.tokens.toLocaleString('en')} tokens, ` +
   `${ASSUMED.sequences} of them decoded together, LoRA of rank ${ASSUMED.loraRank}.\n` +
-  '  Estimates, right to about a sixth; with --config FILE of one model and its settings.'
+  '  Estimates, of which processes really took 75 to 101 %; with --config FILE of one model and its settings.'
 
 export function fitText({ device, free, fit, savings, context }: ModelMemory): string {
   const { length, use, longest } = fit

@@ -29,9 +29,9 @@ export interface Decoded {
 
 /** How probable a token from the text is by the number of tokens that matched: of greedy English answers. */
 const TEXT_CHANCES = [0, 0, 0.3, 0.4, 0.6, 0.8, 0.9, 0.9, 0.95]
-const MODEL_CHANCE = 0.9
+const MODEL_CHANCE = 0.85
 /** What a token of each sequence costs, on the scale of a step of one token: a pass through the copy. */
-const passCost = (sequences: number) => 0.22 + 0.04 * sequences
+const passCost = (sequences: number) => 0.25 + 0.05 * sequences
 /** More sequences leave no room in a step for what the copy costs. */
 const MOST_SEQUENCES = 4
 /** Steps without a copy that cost as much as making it. */

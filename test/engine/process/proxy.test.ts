@@ -79,9 +79,9 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
   })
 
   it('not of one that works for longer than that: each graph is a sign of life', async () => {
-    const engine = await openEngineProcess(optionsOf(model.path), { hangSeconds: 2 })
+    const engine = await openEngineProcess(optionsOf(model.path), { hangSeconds: 4 })
     // One call, of thousands of graphs, that takes longer than what is allowed between signs.
-    for (let count = 200, took = 0; took < 3000; count *= 2) {
+    for (let count = 200, took = 0; took < 6000; count *= 2) {
       const keys = Array.from({ length: count }, (_, i) => ({ key: `${i}`, ids: Int32Array.of(5) }))
       const began = performance.now()
       await engine.generate(0, keys, sampling)
