@@ -45,6 +45,8 @@ export async function runApart<Finding>(program: URL, options: ApartOptions): Pr
   const fromSource = program.pathname.endsWith('.ts')
   const child = fork(fileURLToPath(program), [...given], {
     env: environment,
+    // JSON has no NaN.
+    serialization: 'advanced',
     execArgv: fromSource ? ['--import', import.meta.resolve('tsx')] : [],
     // In a group of its own: a Ctrl-C is the parent's to deal with.
     detached: process.platform !== 'win32',

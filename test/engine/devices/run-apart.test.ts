@@ -21,13 +21,13 @@ async function run(source: string, timeoutMs = 30_000) {
 
 test('findings add up, and what is written to standard error is kept', async () => {
   const { ending, finding, words } = await run(`
-    process.send({ finding: { a: 1 } })
+    process.send({ finding: { a: Number.NaN } })
     process.send({ finding: { b: process.argv[2] === 'given' ? 2 : 0 } })
     console.error('a word')
     process.disconnect()
   `)
   assert.deepEqual(ending, { kind: 'done' })
-  assert.deepEqual(finding, { a: 1, b: 2 })
+  assert.deepEqual(finding, { a: Number.NaN, b: 2 })
   assert.equal(words, 'a word\n')
 })
 
