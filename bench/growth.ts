@@ -5,9 +5,10 @@
  * the peak of all resident memory.
  *
  *     node --import tsx bench/growth.ts [--part loss,layers] [--python python3]
- *         [--threads 2] [--steps 3] [--most 2048] [--json]
+ *         [--threads 2] [--steps 3] [--most 2048] [--layers 2,8,30] [--tokens 128,512,2048] [--json]
  *
- * `--python` puts PyTorch with transformers beside ours. `--most` leaves cells of more tokens out. Slopes are
+ * `--python` puts PyTorch with transformers beside ours. `--most` leaves responses out with which `loss` has more
+ * tokens, `--layers` and `--tokens` are the sizes of `layers`. Slopes are
  * logarithms of growth over logarithms of what it grew with: 0 is constant, 1 proportional, 2 quadratic.
  *
  * What the loss adds is by how much more memory grows from the shortest response on than it does with a vocabulary of
@@ -27,6 +28,8 @@ const { values: flags } = parseArgs({
     threads: { type: 'string', default: '2' },
     steps: { type: 'string', default: '3' },
     most: { type: 'string', default: '2048' },
+    layers: { type: 'string', default: '2,8,30' },
+    tokens: { type: 'string', default: '128,512,2048' },
     json: { type: 'boolean', default: false },
   },
 })
@@ -47,7 +50,8 @@ async function cell(shape: Cell, python?: string): Promise<Measured> {
   const measured = await measureCell(shape, { ...options, ...(python !== undefined && { python }) })
   process.stderr.write(
     `${shape.layers} layers, V ${shape.vocabulary}, ${shape.prompt} + ${shape.response} tokens: ` +
-      `${measured.ours.milliseconds} ms, ${measured.ours.peak} MiB\n`,
+      `${measured.ours.milliseconds} ms, ${measured.ours.peak} MiB` +
+      (measured.peer ? `; PyTorch ${measured.peer.milliseconds} ms, ${measured.peer.peak} MiB\n` : '\n'),
   )
   return measured
 }
@@ -96,8 +100,8 @@ const TABLES = {
   layers: async () => {
     const rows: Record<string, number | undefined>[] = []
     const grid = new Map<string, Measured['ours']>()
-    const layersAll = [2, 8, 30]
-    const tokensAll = [128, 512, 2048].filter(within)
+    const layersAll = flags.layers.split(',').map(Number)
+    const tokensAll = flags.tokens.split(',').map(Number)
     for (const [i, layers] of layersAll.entries()) {
       for (const [j, tokens] of tokensAll.entries()) {
         const response = tokens / 4
