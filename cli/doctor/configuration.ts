@@ -114,7 +114,10 @@ function memoryOf(config: Config, shape: ModelConfig, free: number | undefined):
     ...(free !== undefined && { free }),
     context: shape.contextLength,
     fit,
-    savings: savings(shape, settings, fit.length),
+    // Devices hold moments in f32 alone.
+    savings: savings(shape, settings, fit.length).filter(
+      ({ setting }) => model.device === 'cpu' || !setting.startsWith('training.optimiserState'),
+    ),
   }
 }
 
