@@ -15,6 +15,7 @@
  * 512, where layers and optimiser do the same and the loss next to nothing. Beside it the size of all logits [T, V], of
  * which a loss that is not cut into chunks holds several.
  */
+import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,6 +41,12 @@ const PROMPT = 128
 const NO_VOCABULARY = 512
 
 const folder = await mkdtemp(join(tmpdir(), 'grasp-growth-'))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(1)
+  })
+}
 const options = {
   folder,
   threads: Number(flags.threads),
