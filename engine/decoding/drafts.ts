@@ -1,7 +1,7 @@
 /**
  * What a step reads beside the newest token of each sequence: as many tokens as promise to pay, from the text itself, or
- * from a copy of the model in 8 bits where few sequences are decoded. The copy is made once steps without it have cost
- * as much as making it does. All that decides over nothing but the time.
+ * from a copy of the model in 8 bits where few sequences are decoded. The copy is made once as much time could have been saved
+ * by it as making it takes. All that decides over nothing but the time.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { SamplingOptions } from '../port.ts'
@@ -29,13 +29,15 @@ export interface Decoded {
 
 /** How probable a token from the text is by the number of tokens that matched: of greedy English answers. */
 const TEXT_CHANCES = [0, 0, 0.3, 0.4, 0.6, 0.8, 0.9, 0.9, 0.95]
-const MODEL_CHANCE = 0.85
+const GREEDY_CHANCE = 0.85
+/** Of sampled ones, drawn from the copy's logits by the same number. */
+const SAMPLED_CHANCE = 0.7
 /** What a token of each sequence costs, on the scale of a step of one token: a pass through the copy. */
 const passCost = (sequences: number) => 0.25 + 0.05 * sequences
 /** More sequences leave no room in a step for what the copy costs. */
 const MOST_SEQUENCES = 4
-/** Steps without a copy that cost as much as making it. */
-const STEPS_BEFORE = 32
+/** What it costs to make a copy, on the scale of a step of one token. */
+const COPY_COST = 32
 /** Larger copies would be too dear in memory while they are made. */
 export const MOST_VALUES = 2 ** 29
 
@@ -54,13 +56,15 @@ export class Drafts {
   readonly #options: DraftsOptions
   readonly #mayCopy: boolean
   readonly #textRates = TEXT_CHANCES.map(chance => new HitRate(chance))
-  #modelRate = new HitRate(MODEL_CHANCE)
+  #greedyRate = new HitRate(GREEDY_CHANCE)
+  #sampledRate = new HitRate(SAMPLED_CHANCE)
   /** Whom the last proposals are to be put down to, by sequence. */
   #sources: readonly HitRate[] = []
   /** Whose copy the model is. They are not to be held longer than others hold them. */
   #weights: WeakRef<Weights> | undefined
   #model: QuantisedModel | undefined
-  #stepsBefore = 0
+  /** What a copy would have saved, on the scale of a step of one token. */
+  #missed = 0
 
   constructor(config: ModelConfig, options: DraftsOptions) {
     this.#config = config
@@ -73,8 +77,9 @@ export class Drafts {
     if (weights === this.#weights?.deref()) return
     await this.release()
     this.#weights = new WeakRef(weights)
-    this.#stepsBefore = 0
-    this.#modelRate = new HitRate(MODEL_CHANCE)
+    this.#missed = 0
+    this.#greedyRate = new HitRate(GREEDY_CHANCE)
+    this.#sampledRate = new HitRate(SAMPLED_CHANCE)
   }
 
   /** Lets go of the copy of the model. */
@@ -100,7 +105,8 @@ export class Drafts {
       })),
       this.#options.parts,
     )
-    const chance = this.#modelRate.value
+    const modelRate = sampling.temperature === 0 ? this.#greedyRate : this.#sampledRate
+    const chance = modelRate.value
     const model =
       !this.#mayCopy || rows.length > MOST_SEQUENCES
         ? { length: 0, rate: 0 }
@@ -109,8 +115,8 @@ export class Drafts {
             this.#options.parts,
             passCost(rows.length),
           )
-    if (model.rate > text.rate && (await this.#made())) {
-      this.#sources = rows.map(() => this.#modelRate)
+    if (model.rate > text.rate && (await this.#made(1 - text.rate / model.rate))) {
+      this.#sources = rows.map(() => modelRate)
       return this.#model!.draft(
         rows.map(({ sequence }) => sequence),
         model.length,
@@ -129,10 +135,11 @@ export class Drafts {
     })
   }
 
-  /** Whether there is a copy of the model, after this step at the latest. */
-  async #made(): Promise<boolean> {
+  /** Whether there is a copy of the model. `saving`: what it saves of a step. */
+  async #made(saving: number): Promise<boolean> {
     if (this.#model) return true
-    if (++this.#stepsBefore <= STEPS_BEFORE) return false
+    this.#missed += saving
+    if (this.#missed < COPY_COST) return false
     this.#model = await QuantisedModel.create(this.#config, this.#weights!.deref()!, this.#options)
     return true
   }

@@ -202,8 +202,8 @@ it('several samples of a prompt, and prompts that begin alike, keep their bits',
 
 it('other weights get a copy of their own', async () => {
   const models = [await load({ seed: 1 }), await load({ seed: 2 })]
-  const [prompt] = requests(models[0]!.config, 100)
-  const sampling = { ...SAMPLING, maxNewTokens: 100 }
+  const [prompt] = requests(models[0]!.config, 400)
+  const sampling = { ...SAMPLING, maxNewTokens: 400 }
   let asked = 0
   const textDraft: TextDraft = (...given) => {
     asked++
@@ -216,17 +216,18 @@ it('other weights get a copy of their own', async () => {
     asked = 0
     const found = await decoder.generate(weights, [prompt!], sampling)
     assert.deepEqual(found, (await generate({ config, weights }, [prompt!], sampling, NONE)).found)
-    // 32 without a copy, then two thirds at most of those that are left: one of other weights would guess nothing.
-    assert(asked < 32 + (67 * 2) / 3, `${asked} steps`)
+    // Some without a copy, then far fewer than tokens that are left: one of other weights would guess nothing.
+    assert(asked < (399 * 3) / 5, `${asked} steps`)
   }
   await decoder.generate(models[0]!.weights, [prompt!], sampling)
   asked = 0
   await decoder.generate(models[0]!.weights, [prompt!], sampling)
-  assert(asked < (99 * 2) / 3, `${asked} steps with a copy that is there`)
+  const there = asked
+  assert(there < (399 * 2) / 3, `${there} steps with a copy that is there`)
   await decoder.forget()
   asked = 0
   await decoder.generate(models[0]!.weights, [prompt!], sampling)
-  assert(asked > 32, `${asked} steps after it was let go of`)
+  assert(asked > there + 20, `${asked} steps after it was let go of, ${there} before`)
 })
 
 it('what is repeated is foretold without being told', async () => {
