@@ -92,15 +92,21 @@ export async function committedRecords(brokers: readonly string[], topic: string
   }
 }
 
-/** Resolves when no transaction is open in the topic's first partition. */
+const QUIET_MS = 500
+
+/** Resolves when no transaction was open in the topic's first partition for a while, nor anything written to it. */
 export async function decided(brokers: readonly string[], topic: string): Promise<void> {
   const cluster = new Client({ brokers, run: 'raw' }).cluster()
   await cluster.connect()
   try {
     await cluster.addMultipleTargetTopics([topic])
     const end = async (kind: 'stable' | 'written') => (await listOffsets(cluster, topic, [0], kind)).get(0)!
-    while ((await end('stable')) < (await end('written')))
+    let [last, since] = [-1, Date.now()]
+    while (Date.now() - since < QUIET_MS) {
+      const [stable, written] = [await end('stable'), await end('written')]
+      if (stable < written || written !== last) [last, since] = [written, Date.now()]
       await new Promise(resolve => setTimeout(resolve, 10))
+    }
   } finally {
     await cluster.disconnect()
   }
