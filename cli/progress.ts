@@ -54,7 +54,7 @@ export function createProgress(
     const now = clockNow()
     lastDraw = now
     // The last column stays free: some terminals wrap when it is written.
-    const width = mode === 'line' ? (stream.columns ?? 80) - 1 : Number.POSITIVE_INFINITY
+    const width = mode === 'line' ? (stream.columns || 80) - 1 : Number.POSITIVE_INFINITY
     const line = progressLine(state, width, now)
     if (line === shown) return
     // Whole lines are for news, and a phase by itself is news once.

@@ -93,14 +93,14 @@ export async function listLetters(session: Session, options: FilterOptions): Pro
   }
 }
 
-function lettersTable(rows: readonly string[][], { isTTY = false, columns = 80 }: Terminal): string {
+function lettersTable(rows: readonly string[][], { isTTY = false, columns }: Terminal): string {
   const all = [['id', 'time', 'stage', 'code', 'source', 'replayed', 'message'], ...rows]
   const before = Math.max(
     ...table(all.map(row => row.slice(0, -1)))
       .split('\n')
       .map(line => line.length),
   )
-  const width = isTTY ? Math.max(LEAST_MESSAGE_WIDTH, columns - before - 3) : MESSAGE_WIDTH
+  const width = isTTY ? Math.max(LEAST_MESSAGE_WIDTH, (columns || 80) - before - 3) : MESSAGE_WIDTH
   const cut = (text: string) => (text.length <= width ? text : `${text.slice(0, width - 1)}…`)
   return table(all.map(row => [...row.slice(0, -1), cut(row.at(-1)!)]))
 }

@@ -19,7 +19,7 @@ const LOADED_CUDA =
 
 const ADVICE: Readonly<Record<Device['kind'], string>> = {
   webgpu:
-    'no adapter was found. On Linux install the Vulkan loader and the driver of the GPU (Debian: libvulkan1 and ' +
+    'no adapter that it takes was found (`grasp doctor` tells which there are). On Linux install the Vulkan loader and the driver of the GPU (Debian: libvulkan1 and ' +
     'mesa-vulkan-drivers, or the vendor’s driver), see that vulkaninfo lists it, and that VK_DRIVER_FILES, if it is ' +
     'set, names its file; or set model.device to cpu.',
   cuda:

@@ -37,7 +37,7 @@ const LORA: MemorySettings = {
 export function bytesFor(config: ModelConfig, use: Use, drafts = true): number {
   const settings = { ...(use === 'LoRA training' ? LORA : FULL), drafts }
   const { training, decoding } = engineMemory(config, settings)(ASSUMED.tokens)
-  return use === 'decoding' ? decoding.bytes : training.bytes
+  return Math.ceil(use === 'decoding' ? decoding.bytes : training.bytes)
 }
 
 /** @param free bytes; @param drafts whether models are copied in 8 bits to foretell (settings.ts) */

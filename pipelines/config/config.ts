@@ -206,6 +206,11 @@ export const configSchema = z
     const message = `is more than log.maxMessageBytes allows, which is ${largest} and what else a slice holds`
     context.addIssue({ code: 'custom', path: ['scoring', 'sliceBytes'], message })
   })
+  .superRefine(({ model, training }, context) => {
+    if (model.device === 'cpu' || training.optimiserState === 'f32') return
+    const message = `${training.optimiserState} is for model.device cpu; with ${model.device} it must be f32`
+    context.addIssue({ code: 'custom', path: ['training', 'optimiserState'], message })
+  })
 
 type Parsed = z.output<typeof configSchema>
 

@@ -176,6 +176,10 @@ describe('loadConfig', () => {
     assert.match(odd, /training\.lora\.dropout is 0\.1; expected '0'/)
     assert.match(odd, /training\.lora\.targets is \[\]; expected/)
     assert.match(fault(`${MINIMAL}training: { optimiserState: f16 }\n`), /expected one of 'f32', 'bf16'/)
+    assert.match(
+      fault(`${MINIMAL}training: { optimiserState: bf16 }\n`, ['model.device=webgpu']),
+      /training\.optimiserState.*bf16 is for model\.device cpu; with webgpu it must be f32/,
+    )
   })
 
   test('broken YAML names line and column', () => {
