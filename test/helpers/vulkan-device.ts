@@ -11,14 +11,13 @@ const FOLDER = join(process.env.GRASP_TEST_CACHE ?? join(tmpdir(), 'grasp-test-c
 
 /**
  * Chooses a driver.
- * @param wants `half`: one that computes in f16
  * @returns false, or why tests that need it are skipped
  */
-export function withoutVulkanDevice(wants: 'any' | 'half' = 'any'): false | string {
+export function withoutVulkanDevice(): false | string {
   // Vulkan's loader complains where there is none.
   process.env.XDG_RUNTIME_DIR ??= tmpdir()
   if (process.env.VK_DRIVER_FILES !== undefined) return false
-  const driver = join(FOLDER, wants === 'half' ? 'lavapipe.json' : 'swiftshader.json')
+  const driver = join(FOLDER, 'swiftshader.json')
   if (!existsSync(driver)) {
     return `${driver} is not there; run test/fixtures/fetch-vulkan-device.sh, or set VK_DRIVER_FILES`
   }

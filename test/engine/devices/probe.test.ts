@@ -1,9 +1,9 @@
 /** Providers as they are on this machine: WebGPU counts only where a Vulkan device is installed. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeEnding } from '../../../engine/devices/ending-words.ts'
 import { probe } from '../../../engine/devices/probe.ts'
 import { readVulkanWords } from '../../../engine/devices/vulkan-words.ts'
+import { withoutVulkanDevice } from '../../helpers/vulkan-device.ts'
 
 test('the CPU computes', async () => {
   const { ending, finding } = await probe('cpu')
@@ -11,9 +11,8 @@ test('the CPU computes', async () => {
   assert.ok(finding.error! > 0 && finding.error! < 1e-5, `off by ${finding.error}`)
 })
 
+const skip = withoutVulkanDevice()
 const webgpu = await probe('webgpu')
-const skip =
-  webgpu.finding.error === undefined && `no device for WebGPU here: ${describeEnding(webgpu.ending)}`
 
 test('a WebGPU device computes, and keeps results for the next run', { skip }, () => {
   assert.deepEqual(webgpu.ending, { kind: 'done' })
