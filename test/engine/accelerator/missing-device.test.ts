@@ -13,7 +13,8 @@ process.env.VK_DRIVER_FILES = '/nowhere/driver.json'
 test('webgpu without an adapter', { skip: linux }, async () => {
   await assert.rejects(openOnnxDevice({ kind: 'webgpu', threads: 1 }), {
     code: 'ENGINE_FAILED',
-    message: /device webgpu cannot be used: no adapter that it takes was found.*grasp doctor.*libvulkan1.*VK_DRIVER_FILES/,
+    message:
+      /device webgpu cannot be used: no adapter that it takes was found.*grasp doctor.*libvulkan1.*VK_DRIVER_FILES/,
   })
 })
 
