@@ -8,8 +8,19 @@ import type { Request } from './decoding/row.ts'
 import type { TokenNumbers } from './learner/head.ts'
 import type { Sequence } from './learner/work.ts'
 import type { OptimiserState } from './optimiser/adamw.ts'
-import type { Accumulated, Generation, SamplingOptions, TrainItem, UpdateOptions } from './port.ts'
+import type {
+  Accumulated,
+  EngineOptions,
+  Generation,
+  SamplingOptions,
+  TrainItem,
+  UpdateOptions,
+} from './port.ts'
 import type { Weights } from './weights/weights.ts'
+
+export interface BackendOptions extends EngineOptions {
+  readonly stopTokens: readonly number[]
+}
 
 /** A parameter where the backend holds it. */
 export interface HeldTensor {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from './architectures/config.ts'
-import type { Backend, HeldUpdate, TrainingState, UpdateContext } from './backend.ts'
+import type { Backend, BackendOptions, HeldUpdate, TrainingState, UpdateContext } from './backend.ts'
 import { Decoder } from './decoding/decoder.ts'
 import type { Request } from './decoding/row.ts'
 import type { HeadInput, TokenNumbers } from './learner/head.ts'
@@ -21,10 +21,6 @@ import type {
 import { HashThread } from './weights/hash-thread.ts'
 import type { Weights } from './weights/weights.ts'
 import { WeightsHasher } from './weights/weights-hash.ts'
-
-export interface BackendOptions extends EngineOptions {
-  readonly stopTokens: readonly number[]
-}
 
 /** @throws GraspError CONFIG_INVALID when the model has not what an adapter is for. */
 export async function openCpuBackend(config: ModelConfig, options: BackendOptions): Promise<Backend> {

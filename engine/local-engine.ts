@@ -6,10 +6,10 @@
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { openDeviceBackend } from './accelerator/device-backend.ts'
 import type { ModelConfig } from './architectures/config.ts'
-import type { Backend, Held } from './backend.ts'
+import type { Backend, BackendOptions, Held } from './backend.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
-import { type BackendOptions, openCpuBackend } from './cpu-backend.ts'
+import { openCpuBackend } from './cpu-backend.ts'
 import { Policies } from './policies.ts'
 import type {
   Accumulated,

@@ -9,10 +9,9 @@
  */
 import { architectureOf } from '../architectures/architecture.ts'
 import { attentionScaleOf, type ModelConfig, windowOf } from '../architectures/config.ts'
-import type { GateActivation, LayerOperations } from '../architectures/layer-operations.ts'
+import type { LayerOperations } from '../architectures/layer-operations.ts'
 import { layerParameters } from '../architectures/layer-parameters.ts'
-import { COM, normNode, softCapNode } from '../decoding/activation.ts'
-import { GELU } from '../graph/operations/geglu.ts'
+import { COM, gateNode, normNode, softCapNode } from '../decoding/activation.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 import { FINAL_NORM, layerParameter } from '../weights/parameter-shapes.ts'
 import { partName, type Runs } from './head-graphs.ts'
@@ -134,7 +133,7 @@ function layerOperations(
         : stepAttention(g, config, layer, query.value, key.value, value.value),
     gated: (activation, gate, up) => ({
       ...gate,
-      value: g.node('Mul', [activated(g, activation, gate.value), up.value]),
+      value: g.node('Mul', [gateNode(g, activation, gate.value), up.value]),
     }),
     add: (a, b) => ({ ...a, value: g.node('Add', [a.value, b.value]) }),
   }
@@ -208,12 +207,4 @@ function attendedOf(
 
 function maskOf(config: ModelConfig, layer: number): Value {
   return windowOf(config, layer) === undefined ? 'mask' : 'window.mask'
-}
-
-function activated(g: GraphBuilder, activation: GateActivation, gate: Value): Value {
-  const multiply = (a: Value, b: Value) => g.node('Mul', [a, b])
-  if (activation === 'silu') return multiply(gate, g.node('Sigmoid', [gate]))
-  const square = multiply(multiply(gate, gate), g.float(GELU.rate * GELU.cubic))
-  const argument = multiply(gate, g.node('Add', [square, g.float(GELU.rate)]))
-  return multiply(gate, g.node('Sigmoid', [argument]))
 }

@@ -1,8 +1,9 @@
 /** Final norm, output head and losses on a device, a chunk of tokens at a time: what learner/head.ts does on the CPU. */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
-import type { TokenNumbers } from '../learner/head.ts'
-import type { Target } from '../learner/target.ts'
+import { CHUNK_ELEMENTS, chunksOf } from '../learner/chunks.ts'
+import { type TokenNumbers, zeroNumbers } from '../learner/head.ts'
+import { type Target, targetFeeds } from '../learner/target.ts'
 import type { LossKind } from '../losses/loss-kind.ts'
 import type { Fetched } from '../runtime/session.ts'
 import { FINAL_NORM, headName } from '../weights/parameter-shapes.ts'
@@ -22,9 +23,6 @@ import {
 import type { Resident, ResidentWeights } from './resident.ts'
 import { rowRuns } from './resident.ts'
 import { type Scope, scoped } from './scope.ts'
-
-/** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
-const CHUNK_ELEMENTS = 2 ** 24
 
 /** Hidden states [N, D] after the final norm, with the matrix [V, D] that makes logits of them. */
 export interface DeviceHeadInput {
@@ -65,7 +63,7 @@ export class DeviceHead {
     const { vocabularySize: V, hiddenSize: D } = this.#config
     const all = new Float32Array((hidden.length / D) * V)
     const session = await this.#sessions.get('logits', () => logitsGraph(this.#config, this.#runs), [])
-    for (const [from, to] of this.#chunks(hidden.length / D)) {
+    for (const [from, to] of chunksOf(hidden.length / D, this.#chunk)) {
       const { logits } = await scoped(this.#device, scope =>
         session.run({ hidden: this.#rows(hidden, from, to), ...parts('head', head) }, scope),
       )
@@ -80,19 +78,13 @@ export class DeviceHead {
     observed: Int32Array,
   ): Promise<TokenNumbers> {
     const tokens = observed.length
-    const numbers = {
-      studentLse: new Float32Array(tokens),
-      teacherLse: new Float32Array(tokens),
-      studentLogp: new Float32Array(tokens),
-      teacherLogp: new Float32Array(tokens),
-      kl: new Float32Array(tokens),
-    }
+    const numbers = zeroNumbers(tokens)
     const session = await this.#sessions.get(
       'token numbers',
       () => numbersGraph(this.#config, this.#runs),
       [],
     )
-    for (const [from, to] of this.#chunks(tokens)) {
+    for (const [from, to] of chunksOf(tokens, this.#chunk)) {
       const ids = BigInt64Array.from(observed.subarray(from, to), BigInt)
       const feeds = {
         'student.hidden': this.#rows(student.hidden, from, to),
@@ -134,7 +126,7 @@ export class DeviceHead {
     const name = headName(this.#config)
     const session = await this.#lossSession(kind, !sums.has(name))
     let dy: Tensor | undefined
-    for (const [from, to] of this.#chunks(rates.length)) {
+    for (const [from, to] of chunksOf(rates.length, this.#chunk)) {
       await scoped(this.#device, async chunk => {
         const feeds = {
           x: await this.#gather(y, rows.subarray(from, to), chunk),
@@ -186,14 +178,7 @@ export class DeviceHead {
     to: number,
     scope: Scope,
   ): Promise<Record<string, Tensor>> {
-    const feeds: Record<string, Tensor> = {}
-    for (const [name, { width, data }] of Object.entries(target)) {
-      const dims = [to - from, width]
-      feeds[name] =
-        data instanceof Float32Array
-          ? new Tensor('float32', data.subarray(from * width, to * width), dims)
-          : new Tensor('int64', data.subarray(from * width, to * width), dims)
-    }
+    const feeds = targetFeeds(target, from, to)
     if (kind !== 'forward-kl/factored') return feeds
     const session = await this.#sessions.get('teacher logits', () => logitsGraph(this.#config, this.#runs))
     const { logits } = await session.run(
@@ -235,12 +220,6 @@ export class DeviceHead {
   #rows(hidden: Float32Array, from: number, to: number): Tensor {
     const { hiddenSize: D } = this.#config
     return new Tensor('float32', hidden.subarray(from * D, to * D), [to - from, D])
-  }
-
-  /** Even parts: a small rest would cost a pass over the head's matrix like a whole chunk. */
-  *#chunks(rows: number): Generator<[number, number]> {
-    const size = Math.ceil(rows / Math.ceil(rows / this.#chunk))
-    for (let from = 0; from < rows; from += size) yield [from, Math.min(rows, from + size)]
   }
 }
 

@@ -3,14 +3,23 @@
  * activations, gradients and moments are resident; token ids and targets go there, losses and hidden states of
  * responses come back.
  */
-
-import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { type Batch, batchesOf } from '../learner/batches.ts'
 import type { TokenNumbers } from '../learner/head.ts'
+import { ACTIVATION_BYTES, type LearnerLimits } from '../learner/limits.ts'
 import { concatTargets } from '../learner/target.ts'
-import { groupBy, lengthsOf, type Sequence, type Work, workOf } from '../learner/work.ts'
-import type { Accumulated, LoraOptions, TrainItem, UpdateOptions } from '../port.ts'
+import {
+  groupBy,
+  lengthsOf,
+  putMeans,
+  putRows,
+  ratesOf,
+  type Sequence,
+  type Work,
+  workOf,
+} from '../learner/work.ts'
+import { clippedMean, summed } from '../optimiser/mean-gradient.ts'
+import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
 import { EMBEDDING } from '../weights/parameter-shapes.ts'
 import type { Device } from './device.ts'
 import { DeviceEmbedding } from './device-embedding.ts'
@@ -23,19 +32,6 @@ import { GradientSums } from './gradient-sums.ts'
 import { downloadParameter, type Resident, type ResidentWeights } from './resident.ts'
 import { scoped } from './scope.ts'
 
-export interface DeviceLearnerOptions {
-  /** Most tokens, padding included, in one pass through the layers. */
-  readonly tokensPerPass: number
-  /** Most bytes of activations kept from forward to backward pass; 1 GiB by default. */
-  readonly activationBytes?: number
-  /** Most tokens in one pass through the output head; by default from the vocabulary's size. */
-  readonly chunkTokens?: number
-  /** Trains an adapter instead of the weights: its factors are then among the weights given to `accumulate`. */
-  readonly lora?: LoraOptions | undefined
-}
-
-const ACTIVATION_BYTES = 2 ** 30
-
 /** Sizes of a pass do not decide over the order of sums on a device. */
 const NO_LIMITS = { rows: 1, tokens: 1 }
 
@@ -44,7 +40,7 @@ export class DeviceLearner {
   readonly optimiser: DeviceOptimiser
   readonly #device: Device
   readonly #config: ModelConfig
-  readonly #options: DeviceLearnerOptions
+  readonly #options: LearnerLimits
   readonly #layers: DeviceLayers
   readonly #head: DeviceHead
   readonly #embedding: DeviceEmbedding
@@ -53,7 +49,7 @@ export class DeviceLearner {
   #sums: GradientSums | undefined
 
   /** @throws GraspError CONFIG_INVALID when the model has not what the adapter is for. */
-  constructor(device: Device, config: ModelConfig, options: DeviceLearnerOptions) {
+  constructor(device: Device, config: ModelConfig, options: LearnerLimits) {
     const { lora, activationBytes = ACTIVATION_BYTES, chunkTokens } = options
     this.#device = device
     this.#config = config
@@ -80,12 +76,7 @@ export class DeviceLearner {
         const y = await this.#layers.forward(weights, x, scope)
         return this.#head.norm(weights, y, numbersOf(ranges, batch.length))
       })
-      let offset = 0
-      for (const index of members) {
-        const { count } = sequences[index]!
-        results[index] = hidden.slice(offset * D, (offset + count) * D)
-        offset += count
-      }
+      putRows(hidden, members, sequences, D, results)
     }
     return results
   }
@@ -170,17 +161,8 @@ export class DeviceLearner {
   }
 
   async #meanGradient(options: UpdateOptions) {
-    const sums = this.#sums
-    if (!sums || options.responses <= 0) {
-      throw new GraspError('ENGINE_FAILED', 'update without accumulated responses; accumulate some first')
-    }
-    const gradientNorm = (await this.optimiser.norm(sums)) / options.responses
-    if (!Number.isFinite(gradientNorm)) {
-      throw new GraspError('ENGINE_FAILED', `the gradient's norm is ${gradientNorm}; lower the learning rate`)
-    }
-    // As torch.nn.utils.clip_grad_norm_.
-    const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
-    return { sums, scale: clipping / options.responses, gradientNorm }
+    const sums = summed(this.#sums, options)
+    return { sums, ...clippedMean(await this.optimiser.norm(sums), options) }
   }
 
   async #pass(
@@ -195,25 +177,19 @@ export class DeviceLearner {
     await scoped(this.#device, async scope => {
       const x = await this.#embedding.embed(weights, rows, batch, scope)
       const { y, traces } = await this.#layers.trace(weights, x, scope)
-      const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
       const loss = await this.#head.loss(
         works[0]!.kind,
         weights,
         teacherHead,
         y,
         numbersOf(works, batch.length),
-        rates,
+        ratesOf(works),
         concatTargets(works.map(({ target }) => target)),
         sums,
         scope,
       )
       scope.free(y)
-      let offset = 0
-      for (const { index, count } of works) {
-        let sum = 0
-        for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
-        losses[index] = sum / count
-      }
+      putMeans(loss.losses, works, losses)
       const dx = await this.#layers.backward(weights, traces, loss.dy, sums, scope)
       if (sums.has(EMBEDDING)) await this.#embedding.addGradient(sums, rows, batch, dx)
     })

@@ -3,20 +3,13 @@
  * scores at once. A device has threads to spare for the half that the mask discards, and ranges of keys would be
  * copied.
  */
-import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
-import { layerParameters } from '../architectures/layer-parameters.ts'
-import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
-import { keptValues } from '../graph/kept.ts'
 import { buildModel } from '../graph/model.ts'
-import type { Factors } from '../graph/operations/adapted-linear.ts'
 import type { Range } from '../graph/operations/slice.ts'
 import type { Value } from '../graph/value.ts'
-import type { LayerGraphs } from '../learner/layer-graphs.ts'
-import { layerOperations } from '../learner/layer-operations.ts'
+import { type LayerGraphs, layerValues, shapesOf } from '../learner/layer-graphs.ts'
 import type { Positions } from '../learner/positions.ts'
-import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../lora/adapter.ts'
 import type { LoraOptions } from '../port.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
 
@@ -25,28 +18,15 @@ export type DeviceLayerGraphs = Omit<LayerGraphs, 'adding'>
 
 /** Inputs `x`, `cos`, `sin` [T, headDim/2], `mask` [T, T] and the layer's weights; otherwise as in learner/layer-graphs.ts. */
 export function layerGraphs(config: ModelConfig, lora?: LoraOptions): DeviceLayerGraphs {
-  const x = input('x', ['B', 'T', config.hiddenSize])
-  const weights = inputs(layerParameters(config))
-  const positions = wholePositions(config)
-  const layer = (adapter?: ReadonlyMap<string, Factors>) =>
-    architectureOf(config).layer(layerOperations(config, weights, positions, adapter), config, x)
-  const trained = lora ? inputs(layerFactorShapes(config, lora)) : weights
-  const y = lora ? layer(factorsOf(config, lora, trained)) : layer()
-  const onto = new Map([...trained].map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
-  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()], { onto })
-  const gradients = [...trained.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
-  const outputs = { dx: dx!, ...Object.fromEntries(gradients) }
-  const kept = Object.fromEntries(
-    keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
-  )
-  const build = (name: string, made: Record<string, Value>, given: Record<string, Value> = {}) =>
+  const { forward, training, outputs, kept } = layerValues(config, wholePositions(config), lora, true)
+  const build = (name: string, made: Readonly<Record<string, Value>>, given: typeof made = {}) =>
     buildModel(name, made, given, false, new LoweringBuilder(name))
   return {
-    forward: build('layer forward', { y: lora ? layer() : y }),
-    training: build('layer forward for training', { y, ...kept }),
+    forward: build('layer forward', forward),
+    training: build('layer forward for training', training),
     backward: build('layer backward', outputs, kept),
     recomputing: build('layer recomputing backward', outputs),
-    kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
+    kept: shapesOf(kept),
   }
 }
 
@@ -60,21 +40,4 @@ function wholePositions({ headDim }: ModelConfig): Positions {
     sin: input('sin', ['T', headDim / 2]),
     blocks: [block],
   }
-}
-
-function inputs(shapes: ReadonlyMap<string, readonly number[]>): Map<string, Value> {
-  return new Map([...shapes].map(([name, shape]) => [name, input(name, shape)]))
-}
-
-function factorsOf(
-  config: ModelConfig,
-  lora: LoraOptions,
-  trained: ReadonlyMap<string, Value>,
-): Map<string, Factors> {
-  const scale = loraScale(lora)
-  const factors = [...adaptedMatrices(config, lora).keys()].map(name => {
-    const { a, b } = factorNames(name)
-    return [name, { a: trained.get(a)!, b: trained.get(b)!, scale }] as const
-  })
-  return new Map(factors)
 }

@@ -4,6 +4,8 @@
  * and are turned only where the next operation wants them otherwise.
  */
 import type { ModelConfig } from '../architectures/config.ts'
+import type { GateActivation } from '../architectures/layer-operations.ts'
+import { GELU } from '../graph/operations/geglu.ts'
 import { float } from '../onnx/attribute.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 
@@ -44,4 +46,13 @@ export function normNode(
 export function softCapNode(g: GraphBuilder, x: Value, cap: number): Value {
   const t = g.node('Tanh', [g.node('Mul', [x, g.float(1 / cap)])])
   return g.node('Mul', [t, g.float(cap)])
+}
+
+/** SiLU, or GELU in its tanh form. */
+export function gateNode(g: GraphBuilder, activation: GateActivation, gate: Value): Value {
+  const multiply = (a: Value, b: Value) => g.node('Mul', [a, b])
+  if (activation === 'silu') return multiply(gate, g.node('Sigmoid', [gate]))
+  const square = multiply(multiply(gate, gate), g.float(GELU.rate * GELU.cubic))
+  const argument = multiply(gate, g.node('Add', [square, g.float(GELU.rate)]))
+  return multiply(gate, g.node('Sigmoid', [argument]))
 }

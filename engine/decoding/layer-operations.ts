@@ -1,10 +1,9 @@
 /** A decoder layer in the decoding graph; shape suffixes as in decode-graph.ts. */
 import { attentionScaleOf, type ModelConfig, windowOf } from '../architectures/config.ts'
-import type { GateActivation, LayerOperations } from '../architectures/layer-operations.ts'
-import { GELU } from '../graph/operations/geglu.ts'
+import type { LayerOperations } from '../architectures/layer-operations.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
-import { type Activation, COM, normNode, rowsOf, softCapNode, transposeNode } from './activation.ts'
+import { type Activation, COM, gateNode, normNode, rowsOf, softCapNode, transposeNode } from './activation.ts'
 import { cacheNames, INPUT } from './names.ts'
 import type { Products } from './products.ts'
 
@@ -77,7 +76,7 @@ export function layerOperations(
     },
     gated(activation, gate, up) {
       if (gate.layout !== up.layout) throw new Error('gate and up lie differently')
-      return { ...gate, value: g.node('Mul', [activated(g, activation, gate.value), up.value]) }
+      return { ...gate, value: g.node('Mul', [gateNode(g, activation, gate.value), up.value]) }
     },
     add: (a, b) => ({ layout: 'rows', value: g.node('Add', [rowsOf(g, a), rowsOf(g, b)]), width: a.width }),
   }
@@ -148,12 +147,4 @@ function attention(
   g.output(key, 'float32', ['B', K, 'S', E], names.newKeys)
   g.output(value, 'float32', ['B', K, 'S', E], names.newValues)
   return { layout: 'rows', value: g.node('Concat', [rows, INPUT.filler], { axis: 0 }), width: H * E }
-}
-
-function activated(g: GraphBuilder, activation: GateActivation, gate: Value): Value {
-  const multiply = (a: Value, b: Value) => g.node('Mul', [a, b])
-  if (activation === 'silu') return multiply(gate, g.node('Sigmoid', [gate]))
-  const square = multiply(multiply(gate, gate), g.float(GELU.rate * GELU.cubic))
-  const argument = multiply(gate, g.node('Add', [square, g.float(GELU.rate)]))
-  return multiply(gate, g.node('Sigmoid', [argument]))
 }

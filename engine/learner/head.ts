@@ -9,12 +9,10 @@ import { Session, type SessionOptions } from '../runtime/session.ts'
 import { leastRows } from '../runtime/thread-invariance.ts'
 import { FINAL_NORM, headName } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
+import { CHUNK_ELEMENTS, chunksOf } from './chunks.ts'
 import type { GradientSums } from './gradient-sums.ts'
 import { logitsGraph, lossGraph, normGraph, numbersGraph } from './head-graphs.ts'
-import { padTarget, type Target } from './target.ts'
-
-/** Elements of a chunk's [tokens, V], of which a loss holds a handful at a time. */
-export const CHUNK_ELEMENTS = 2 ** 24
+import { padTarget, type Target, targetFeeds } from './target.ts'
 
 /** Hidden states [N, D] after the final norm, with the matrix [V, D] that makes logits of them. */
 export interface HeadInput {
@@ -32,6 +30,16 @@ export interface TokenNumbers {
   readonly teacherLogp: Float32Array
   /** KL(teacher ‖ student) over the whole vocabulary. */
   readonly kl: Float32Array
+}
+
+export function zeroNumbers(tokens: number): TokenNumbers {
+  return {
+    studentLse: new Float32Array(tokens),
+    teacherLse: new Float32Array(tokens),
+    studentLogp: new Float32Array(tokens),
+    teacherLogp: new Float32Array(tokens),
+    kl: new Float32Array(tokens),
+  }
 }
 
 export class Head {
@@ -64,7 +72,7 @@ export class Head {
     const { vocabularySize: V, hiddenSize: D } = this.#config
     const all = new Float32Array((hidden.length / D) * V)
     const session = await this.#session('logits', logitsGraph)
-    for (const [from, to] of this.#chunks(hidden.length / D)) {
+    for (const [from, to] of chunksOf(hidden.length / D, this.#chunk)) {
       const logits = new Tensor('float32', all.subarray(from * V, to * V), [to - from, V])
       await session.run({ hidden: this.#rows(hidden.subarray(from * D, to * D)), head }, { logits })
     }
@@ -74,15 +82,9 @@ export class Head {
   async numbers(student: HeadInput, teacher: HeadInput, observed: Int32Array): Promise<TokenNumbers> {
     const { hiddenSize: D } = this.#config
     const tokens = observed.length
-    const numbers = {
-      studentLse: new Float32Array(tokens),
-      teacherLse: new Float32Array(tokens),
-      studentLogp: new Float32Array(tokens),
-      teacherLogp: new Float32Array(tokens),
-      kl: new Float32Array(tokens),
-    }
+    const numbers = zeroNumbers(tokens)
     const session = await this.#session('numbers', numbersGraph)
-    for (const [from, to] of this.#chunks(tokens)) {
+    for (const [from, to] of chunksOf(tokens, this.#chunk)) {
       const part = (values: Float32Array) => new Tensor('float32', values.subarray(from, to), [to - from, 1])
       await session.run(
         {
@@ -137,7 +139,7 @@ export class Head {
     const losses = new Float32Array(rates.length)
     const gradient = new Float32Array(rows.length)
     const [norm, head] = [FINAL_NORM, headName(this.#config)]
-    const chunks = [...this.#chunks(rates.length)]
+    const chunks = [...chunksOf(rates.length, this.#chunk)]
     // Further chunks would be added in another session, with memory of its own.
     const first = chunks.length === 1 && sums.isEmpty(norm) && sums.isEmpty(head)
     const gradients = !sums.has(head) ? 'none' : first ? 'first' : 'added'
@@ -151,16 +153,10 @@ export class Head {
         norm: weights.get(norm)!,
         head: weights.get(head)!,
         rate: new Tensor('float32', rates.subarray(from, to), [to - from, 1]),
+        ...targetFeeds(target, from, to),
         ...(gradients === 'added' && { 'sum.norm': sums.of(norm), 'sum.head': sums.of(head) }),
       }
       if (kind === 'forward-kl/factored') feeds['teacher.head'] = teacherHead
-      for (const [name, { width, data }] of Object.entries(target)) {
-        const dims = [to - from, width]
-        feeds[name] =
-          data instanceof Float32Array
-            ? new Tensor('float32', data.subarray(from * width, to * width), dims)
-            : new Tensor('int64', data.subarray(from * width, to * width), dims)
-      }
       await session.run(feeds, {
         loss: new Tensor('float32', losses.subarray(from, to), [to - from, 1]),
         dx: this.#rows(gradient.subarray(from * D, to * D)),
@@ -177,12 +173,6 @@ export class Head {
   #rows(data: Float32Array): Tensor {
     const width = this.#config.hiddenSize
     return new Tensor('float32', data, [data.length / width, width])
-  }
-
-  /** Even parts: a small rest would cost a pass over the head's matrix like a whole chunk. */
-  *#chunks(rows: number): Generator<[number, number]> {
-    const size = Math.ceil(rows / Math.ceil(rows / this.#chunk))
-    for (let from = 0; from < rows; from += size) yield [from, Math.min(rows, from + size)]
   }
 
   #session(name: string, graph: (config: ModelConfig) => Uint8Array): Promise<Session> {

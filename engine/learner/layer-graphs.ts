@@ -12,7 +12,7 @@ import type { Dim, Value } from '../graph/value.ts'
 import { adaptedMatrices, factorNames, layerFactorShapes, loraScale } from '../lora/adapter.ts'
 import type { LoraOptions } from '../port.ts'
 import { layerOperations } from './layer-operations.ts'
-import { type Extent, positionValues, type Reach } from './positions.ts'
+import { type Extent, type Positions, positionValues, type Reach } from './positions.ts'
 
 /** In graphs of a tail, `y` and `dy` are [B, R, D]. */
 export interface LayerGraphs {
@@ -46,28 +46,65 @@ export function layerGraphs(
   lora?: LoraOptions,
   extent: Extent = 'all',
 ): LayerGraphs {
+  const { trained, forward, training, outputs, kept } = layerValues(
+    config,
+    positionValues(config, reach, extent),
+    lora,
+  )
+  return {
+    forward: buildModel('layer forward', forward, {}, true),
+    training: buildModel('layer forward for training', training, {}, true),
+    backward: buildModel('layer backward', outputs, kept, true),
+    recomputing: buildModel('layer recomputing backward', outputs, {}, true),
+    adding: addingGraph(trained),
+    kept: shapesOf(kept),
+  }
+}
+
+type Values = Readonly<Record<string, Value>>
+
+/** What the graphs of a layer are made of. */
+export interface LayerValues {
+  readonly trained: ReadonlyMap<string, Value>
+  /** The outputs of the forward graph, of that for training, and of the backward graphs. */
+  readonly forward: Values
+  readonly training: Values
+  readonly outputs: Values
+  readonly kept: Values
+}
+
+/** @param adds the gradients are those of this pass added onto the inputs `sum.NAME` */
+export function layerValues(
+  config: ModelConfig,
+  positions: Positions,
+  lora?: LoraOptions,
+  adds = false,
+): LayerValues {
   const x = input('x', ['B', 'T', config.hiddenSize])
   const weights = inputs(layerParameters(config))
-  const positions = positionValues(config, reach, extent)
   const layer = (adapter?: ReadonlyMap<string, Factors>) =>
     architectureOf(config).layer(layerOperations(config, weights, positions, adapter), config, x)
 
   const trained = lora ? inputs(layerFactorShapes(config, lora)) : weights
   const y = lora ? layer(factorsOf(config, lora, trained)) : layer()
-  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()])
+  const sums = adds ? [...trained] : []
+  const onto = new Map(sums.map(([name, weight]) => [weight, input(`sum.${name}`, weight.shape)]))
+  const [dx, ...slopes] = gradient(y, input('dy', y.shape), [x, ...trained.values()], { onto })
   const gradients = [...trained.keys()].map((name, index) => [`gradient.${name}`, slopes[index]!])
-  const outputs = { dx: dx!, ...Object.fromEntries(gradients) }
   const kept = Object.fromEntries(
     keptValues(y, [dx!, ...slopes]).map((value, index) => [`kept.${index}`, value]),
   )
   return {
-    forward: buildModel('layer forward', { y: lora ? layer() : y }, {}, true),
-    training: buildModel('layer forward for training', { y, ...kept }, {}, true),
-    backward: buildModel('layer backward', outputs, kept, true),
-    recomputing: buildModel('layer recomputing backward', outputs, {}, true),
-    adding: addingGraph(trained),
-    kept: new Map(Object.entries(kept).map(([name, { shape }]) => [name, shape])),
+    trained,
+    forward: { y: lora ? layer() : y },
+    training: { y, ...kept },
+    outputs: { dx: dx!, ...Object.fromEntries(gradients) },
+    kept,
   }
+}
+
+export function shapesOf(values: Values): ReadonlyMap<string, readonly Dim[]> {
+  return new Map(Object.entries(values).map(([name, { shape }]) => [name, shape]))
 }
 
 function addingGraph(trained: ReadonlyMap<string, Value>): Uint8Array {

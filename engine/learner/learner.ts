@@ -3,13 +3,13 @@
  * suffixes: B rows, T padded tokens, N tokens of responses, D hidden size, V vocabulary.
  */
 import type { Tensor } from 'onnxruntime-node'
-import { GraspError } from '../../errors/grasp-error.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { factorShapes } from '../lora/adapter.ts'
 import { Merger } from '../lora/merger.ts'
 import { adamw, type OptimiserState } from '../optimiser/adamw.ts'
 import { globalNorm } from '../optimiser/global-norm.ts'
-import type { Accumulated, LoraOptions, TrainItem, UpdateOptions } from '../port.ts'
+import { clippedMean, summed } from '../optimiser/mean-gradient.ts'
+import type { Accumulated, TrainItem, UpdateOptions } from '../port.ts'
 import type { SessionOptions } from '../runtime/session.ts'
 import { EMBEDDING, parameterShapes } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
@@ -18,22 +18,12 @@ import { addEmbeddingGradient, embed } from './embedding.ts'
 import { GradientSums } from './gradient-sums.ts'
 import { Head, type HeadInput, type TokenNumbers } from './head.ts'
 import { Layers } from './layers.ts'
+import { ACTIVATION_BYTES, type LearnerLimits } from './limits.ts'
 import { gatherRows, scatterRows } from './rows.ts'
 import { concatTargets } from './target.ts'
-import { groupBy, lengthsOf, type Sequence, type Work, workOf } from './work.ts'
+import { groupBy, lengthsOf, putMeans, putRows, ratesOf, type Sequence, type Work, workOf } from './work.ts'
 
-export interface LearnerOptions extends SessionOptions {
-  /** Most tokens, padding included, in one pass through the layers. */
-  readonly tokensPerPass: number
-  /** Most bytes of activations kept from forward to backward pass; 1 GiB by default. */
-  readonly activationBytes?: number
-  /** Most tokens in one pass through the output head; by default from the vocabulary's size. */
-  readonly chunkTokens?: number
-  /** Trains an adapter instead of the weights: its factors are then among the weights given to `accumulate`. */
-  readonly lora?: LoraOptions | undefined
-}
-
-export const ACTIVATION_BYTES = 2 ** 30
+export interface LearnerOptions extends SessionOptions, LearnerLimits {}
 
 export type { Sequence }
 
@@ -80,12 +70,7 @@ export class Learner {
       const start = tailStart(ranges, batch, this.#least)
       const y = await this.#layers.forward(weights, x, start)
       const hidden = await this.#head.norm(weights, gatherRows(y, ranges, start))
-      let offset = 0
-      for (const index of members) {
-        const { count } = sequences[index]!
-        results[index] = hidden.slice(offset * D, (offset + count) * D)
-        offset += count
-      }
+      putRows(hidden, members, sequences, D, results)
     }
     return results
   }
@@ -182,17 +167,9 @@ export class Learner {
 
   /** The norm of the mean over responses, before clipping, and the factor of the sums for mean and clipping. */
   #meanGradient(options: UpdateOptions): { sums: GradientSums; scale: number; gradientNorm: number } {
-    const sums = this.#sums
-    if (!sums || options.responses <= 0) {
-      throw new GraspError('ENGINE_FAILED', 'update without accumulated responses; accumulate some first')
-    }
-    const gradientNorm = globalNorm([...sums.names()].map(name => sums.data(name))) / options.responses
-    if (!Number.isFinite(gradientNorm)) {
-      throw new GraspError('ENGINE_FAILED', `the gradient's norm is ${gradientNorm}; lower the learning rate`)
-    }
-    // As torch.nn.utils.clip_grad_norm_.
-    const clipping = Math.min(1, options.clip / (gradientNorm + 1e-6))
-    return { sums, scale: clipping / options.responses, gradientNorm }
+    const sums = summed(this.#sums, options)
+    const norm = globalNorm([...sums.names()].map(name => sums.data(name)))
+    return { sums, ...clippedMean(norm, options) }
   }
 
   async #pass(
@@ -206,22 +183,16 @@ export class Learner {
     const rows = works.map(({ ids }) => ids)
     const start = tailStart(works, batch, this.#least)
     const { y, traces } = await this.#layers.trace(weights, this.#embed(weights, rows, batch), start)
-    const rates = Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
     const loss = await this.#head.loss(
       works[0]!.kind,
       weights,
       teacherHead,
       gatherRows(y, works, start),
-      rates,
+      ratesOf(works),
       concatTargets(works.map(({ target }) => target)),
       sums,
     )
-    let offset = 0
-    for (const { index, count } of works) {
-      let sum = 0
-      for (let token = 0; token < count; token++) sum += loss.losses[offset++]!
-      losses[index] = sum / count
-    }
+    putMeans(loss.losses, works, losses)
     const dx = await this.#layers.backward(weights, traces, scatterRows(loss.gradient, works, y, start), sums)
     if (sums.has(EMBEDDING)) addEmbeddingGradient(sums.data(EMBEDDING), rows, dx, this.#config.embeddingScale)
   }

@@ -74,3 +74,34 @@ export function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): T
   }
   return [...groups.values()]
 }
+
+/** Rows [count, D] of each range, cut from where they stand one after the other, put at its number among the results. */
+export function putRows(
+  rows: Float32Array,
+  members: readonly number[],
+  sequences: readonly Sequence[],
+  width: number,
+  results: Float32Array[],
+): void {
+  let offset = 0
+  for (const index of members) {
+    const { count } = sequences[index]!
+    results[index] = rows.slice(offset * width, (offset + count) * width)
+    offset += count
+  }
+}
+
+/** [N]: what each token's loss counts in the sum over responses of the mean over their tokens. */
+export function ratesOf(works: readonly Work[]): Float32Array {
+  return Float32Array.from(works.flatMap(({ count }) => new Array<number>(count).fill(1 / count)))
+}
+
+/** Means of the tokens' losses [N], put at each item's place. */
+export function putMeans(tokens: Float32Array, works: readonly Work[], losses: Float64Array): void {
+  let offset = 0
+  for (const { index, count } of works) {
+    let sum = 0
+    for (let token = 0; token < count; token++) sum += tokens[offset++]!
+    losses[index] = sum / count
+  }
+}

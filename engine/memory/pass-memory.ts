@@ -8,7 +8,7 @@
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import { resolveShape } from '../learner/buffers.ts'
-import { CHUNK_ELEMENTS } from '../learner/head.ts'
+import { CHUNK_ELEMENTS } from '../learner/chunks.ts'
 import { layerGraphs } from '../learner/layer-graphs.ts'
 import { positionLengths, reachesOf } from '../learner/positions.ts'
 import type { LoraOptions } from '../port.ts'
