@@ -17,7 +17,7 @@ import { randomStream } from '../../../engine/sampling/random-stream.ts'
 import { headName } from '../../../engine/weights/parameter-shapes.ts'
 import { type Golden, type GoldenName, readGolden, STEPPED } from '../../golden/golden.ts'
 import { assertClose } from '../learner/close-to.ts'
-import { factored, responseSequence } from '../learner/items.ts'
+import { goldenItems, responseSequence } from '../learner/items.ts'
 
 const SAMPLING = { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 10, seed: 5 }
 
@@ -50,19 +50,7 @@ export function goldenOnDevice(what: string, { names, kind, bindingBytes }: Gold
           teacher,
           golden.items.map(item => responseSequence(item.teacherPrompt, item.response)),
         )
-        items = {
-          'forward-kl': golden.items.map(({ prompt, response }, index) => ({
-            loss: 'forward-kl',
-            prompt,
-            response,
-            teacher: factored(hidden[index]!, config.hiddenSize),
-          })),
-          'cross-entropy': golden.items.map(({ prompt, response }) => ({
-            loss: 'cross-entropy',
-            prompt,
-            response,
-          })),
-        }
+        items = goldenItems(golden, hidden)
       })
       after(async () => {
         learner.free()

@@ -8,11 +8,12 @@ import type { Device } from '../../../engine/accelerator/device.ts'
 import { deviceBackend } from '../../../engine/accelerator/device-backend.ts'
 import { openOnnxDevice } from '../../../engine/accelerator/onnx-device.ts'
 import { openLocalEngine } from '../../../engine/local-engine.ts'
-import type { Engine, EngineOptions, LoraOptions, TrainItem, UpdateOptions } from '../../../engine/port.ts'
+import type { Engine, EngineOptions, LoraOptions, UpdateOptions } from '../../../engine/port.ts'
 import { loadModelDirectory } from '../../../engine/weights/model-directory.ts'
 import type { Weights } from '../../../engine/weights/weights.ts'
 import { makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
 import { assertClose } from '../learner/close-to.ts'
+import { ITEMS } from '../learner/items.ts'
 
 const LORA: LoraOptions = {
   rank: 4,
@@ -30,12 +31,6 @@ const UPDATE: UpdateOptions = {
   weightDecay: 0.1,
   clip: 1,
 }
-const ids = (length: number, salt: number) => Int32Array.from({ length }, (_, i) => (i * 7 + salt * 13) % 250)
-const ITEMS: TrainItem[] = [1, 2].map(salt => ({
-  loss: 'cross-entropy',
-  prompt: ids(9 + salt, salt),
-  response: ids(14 - salt, salt + 5),
-}))
 
 export function trainingOnDevice(name: string, kind: Device['kind']): void {
   describe(name, () => {

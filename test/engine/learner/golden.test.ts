@@ -11,7 +11,7 @@ import { headName } from '../../../engine/weights/parameter-shapes.ts'
 import type { Weights } from '../../../engine/weights/weights.ts'
 import { GOLDEN, type Golden, type GoldenName, readGolden, STEPPED } from '../../golden/golden.ts'
 import { assertClose, relativeError } from './close-to.ts'
-import { dense, factored, responseSequence } from './items.ts'
+import { dense, goldenItems, responseSequence } from './items.ts'
 
 const f32 = (tensor: Tensor) => tensor.data as Float32Array
 
@@ -34,19 +34,7 @@ for (const name of GOLDEN) {
         teacher,
         golden.items.map(item => responseSequence(item.teacherPrompt, item.response)),
       )
-      items = {
-        'forward-kl': golden.items.map(({ prompt, response }, index) => ({
-          loss: 'forward-kl',
-          prompt,
-          response,
-          teacher: factored(hidden[index]!, golden.config.hiddenSize),
-        })),
-        'cross-entropy': golden.items.map(({ prompt, response }) => ({
-          loss: 'cross-entropy',
-          prompt,
-          response,
-        })),
-      }
+      items = goldenItems(golden, hidden)
     })
     after(() => learner.close())
 

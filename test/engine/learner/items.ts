@@ -1,6 +1,7 @@
 /** Makes the learner's inputs from prompts and responses. */
 import type { Sequence } from '../../../engine/learner/learner.ts'
-import type { Distributions } from '../../../engine/port.ts'
+import type { Distributions, TrainItem } from '../../../engine/port.ts'
+import type { Golden } from '../../golden/golden.ts'
 
 /** Asks for the rows that predict each response token. */
 export function responseSequence(prompt: Int32Array, response: Int32Array): Sequence {
@@ -47,4 +48,35 @@ export function topk(logits: Float32Array, vocabulary: number, k: number): Distr
     lse,
     logp: none,
   }
+}
+
+/** What golden values are of. `hidden`: the teacher's states of each item. */
+export function goldenItems(
+  golden: Golden,
+  hidden: readonly Float32Array[],
+): Record<'forward-kl' | 'cross-entropy', TrainItem[]> {
+  return {
+    'forward-kl': golden.items.map(({ prompt, response }, index) => ({
+      loss: 'forward-kl',
+      prompt,
+      response,
+      teacher: factored(hidden[index]!, golden.config.hiddenSize),
+    })),
+    'cross-entropy': golden.items.map(({ prompt, response }) => ({
+      loss: 'cross-entropy',
+      prompt,
+      response,
+    })),
+  }
+}
+
+/** Two responses for tiny models. */
+export const ITEMS: readonly TrainItem[] = [1, 2].map(salt => ({
+  loss: 'cross-entropy',
+  prompt: tinyIds(9 + salt, salt),
+  response: tinyIds(14 - salt, salt + 5),
+}))
+
+export function tinyIds(length: number, salt: number): Int32Array {
+  return Int32Array.from({ length }, (_, i) => (i * 7 + salt * 13) % 250)
 }

@@ -12,11 +12,11 @@ import type {
   EngineOptions,
   LoraOptions,
   SamplingOptions,
-  TrainItem,
   UpdateOptions,
 } from '../../../engine/port.ts'
 import { SafetensorsFile } from '../../../engine/weights/safetensors.ts'
 import { makeTinyModel, type TinyModel } from '../../helpers/tiny-model.ts'
+import { ITEMS, tinyIds as ids } from '../learner/items.ts'
 
 const LORA: LoraOptions = {
   rank: 3,
@@ -42,12 +42,6 @@ const SAMPLING: SamplingOptions = {
   maxNewTokens: 6,
   seed: 5,
 }
-const ids = (length: number, salt: number) => Int32Array.from({ length }, (_, i) => (i * 7 + salt * 13) % 250)
-const ITEMS: TrainItem[] = [1, 2].map(salt => ({
-  loss: 'cross-entropy',
-  prompt: ids(9 + salt, salt),
-  response: ids(14 - salt, salt + 5),
-}))
 
 describe('training an adapter', () => {
   let folder: string
