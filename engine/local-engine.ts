@@ -270,14 +270,15 @@ class LocalEngine implements Engine {
     policy: PolicyReference,
     path: string,
     dtype: 'f32' | 'bf16',
-    { replace = false }: ExportOptions = {},
+    { replace = false, durable = true }: ExportOptions = {},
   ): Promise<void> {
     return this.#enqueue(async () => {
       const weights = await this.#fetch(this.#policies.get(policy))
       try {
-        await replaceFolder(path, replace ? MODEL_MARK : undefined, async folder => {
-          await writeModel(folder, this.#model, weights, dtype)
-        })
+        const fill = async (folder: string) => {
+          await writeModel(folder, this.#model, weights, dtype, { durable })
+        }
+        await replaceFolder(path, replace ? MODEL_MARK : undefined, fill, { durable })
       } catch (cause) {
         throw new GraspError(
           'ENGINE_FAILED',

@@ -235,6 +235,11 @@ export type OptimiserDtype = 'f32' | 'bf16'
 export interface ExportOptions {
   /** A model's directory that is there already is replaced; without it any that is not empty is refused. */
   readonly replace?: boolean
+  /**
+   * Whether the files are on the disk when the call returns; true by default. Either way the folder appears whole, but
+   * one that is not on the disk may be damaged after a power cut.
+   */
+  readonly durable?: boolean
 }
 
 /** Where the model runs: the CPU, a GPU through WebGPU (Dawn over Vulkan, Metal or Direct3D), or one through CUDA. */

@@ -5,8 +5,8 @@ import { loadPrompt } from '../prompts/prompt.ts'
 import type { Passage, Post } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
 import { samplingOptions } from './context.ts'
-import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
-import { openEngine, openRetriever } from './resources.ts'
+import { type ChosenPolicy, choosePolicy, openPolicy, type PolicySelector } from './policies.ts'
+import { openRetriever } from './resources.ts'
 
 export interface AnswerRequest {
   readonly question: string
@@ -39,8 +39,7 @@ export async function answer(config: Config, request: AnswerRequest): Promise<An
       profile.length === 0
         ? []
         : await retriever.retrieve({ question, narrative }, profile, config.retrieval.topK)
-    // A checkpoint is a model directory: as the engine's own model it needs no optimiser state.
-    engine = await openEngine({ ...config, model: { ...config.model, path: policy.path } })
+    engine = await openPolicy(config, policy)
     const sampling = samplingOptions({ config }, 'evaluation')
     const context = {
       ...{ id: 'question', user: 'user', split: 'answer', category, question, narrative, aspects: [] },

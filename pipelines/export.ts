@@ -6,8 +6,7 @@ import { replaceFolder } from '../engine/weights/durable.ts'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { makeNamedFolder } from '../errors/make-folder.ts'
 import type { Config } from './config/config.ts'
-import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
-import { openEngine } from './resources.ts'
+import { type ChosenPolicy, choosePolicy, openPolicy, type PolicySelector } from './policies.ts'
 
 export interface Exported {
   readonly version: number
@@ -48,7 +47,7 @@ export async function exportPolicy(
     await exportAdapter(config, chosen, path, dtype)
     return { version: chosen.version, path, dtype, weightsHash: chosen.weightsHash! }
   }
-  const engine = await openEngine({ ...config, model: { ...config.model, path: chosen.path } })
+  const engine = await openPolicy(config, chosen)
   try {
     await engine.exportPolicy('teacher', path, dtype)
     return { version: chosen.version, path, dtype, weightsHash: await engine.weightsHash('teacher') }

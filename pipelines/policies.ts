@@ -2,9 +2,11 @@
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Log } from '../bus/port.ts'
+import type { Engine } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Policy } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
+import { openEngine } from './resources.ts'
 import type { FinalPolicy } from './result.ts'
 import { openRunLog } from './run-log.ts'
 
@@ -30,7 +32,7 @@ export function parseSelector(text: string): PolicySelector {
   )
 }
 
-/** The newest record of each policy version whose checkpoint still exists, ascending by version. */
+/** The newest record of each policy version that is still there, with where it is, ascending by version. */
 export async function keptPolicies(log: Log, config: Config): Promise<Policy[]> {
   const newest = new Map<number, Policy>()
   for await (const { value } of log.scan('policies')) {
@@ -45,9 +47,32 @@ export async function keptPolicies(log: Log, config: Config): Promise<Policy[]> 
     .sort((a, b) => a.version - b.version)
 }
 
-/** Where a checkpoint is now: a run's folder may have been moved since it was written. */
+/**
+ * Where a version is now: a run's folder may have been moved since it was written. A checkpoint comes before what was
+ * published, which a power cut may have damaged.
+ */
 function present(path: string, config: Config): string {
-  return existsSync(path) ? path : join(config.output.path, 'checkpoints', basename(path))
+  const checkpoint = join(config.output.path, 'checkpoints', basename(path))
+  return existsSync(checkpoint) ? checkpoint : path
+}
+
+/**
+ * An engine whose own model is the policy: so it needs no optimiser state.
+ * @throws GraspError CHECKPOINT_INVALID when the weights are not those that were recorded; as openEngine
+ */
+export async function openPolicy(
+  config: Config,
+  { version, path, weightsHash }: ChosenPolicy,
+): Promise<Engine> {
+  const engine = await openEngine({ ...config, model: { ...config.model, path } })
+  const found = (await engine.info()).weightsHash
+  if (weightsHash === null || found === weightsHash) return engine
+  await engine.close()
+  throw new GraspError(
+    'CHECKPOINT_INVALID',
+    `policy ${version} in ${path} has the weights hash ${found}, but the log says ${weightsHash}: it was damaged or ` +
+      'overwritten. Take another version with --policy',
+  )
 }
 
 /** The result of a finished run: the policy with the best validation score, or the newest where none was measured. */

@@ -23,8 +23,9 @@ export function publisher({ config, engine, info, log }: ModelContext): (version
     if (version === 0) return
     recorded ??= await publishedBefore(log)
     const path = published.path(version)
-    // A process that died after it published goes on from an earlier checkpoint and makes the version again.
-    await engine.exportPolicy(version, path, 'f32', { replace: true })
+    // A process that died after it published goes on from an earlier checkpoint and makes the version again. So it need
+    // not survive a power cut, and the disk need not be waited for at each update; readers check the weights hash.
+    await engine.exportPolicy(version, path, 'f32', { replace: true, durable: false })
     const { url } = config.output
     const value = {
       version,

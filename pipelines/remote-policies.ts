@@ -5,7 +5,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../bus/port.ts'
 import type { Engine } from '../engine/port.ts'
-import { GraspError } from '../errors/grasp-error.ts'
+import { describeError, GraspError } from '../errors/grasp-error.ts'
 import type { PolicySource } from '../operators/policy-gate.ts'
 import type { Policy } from '../schemas/types.ts'
 import { fetchPolicy } from './fetch-policy.ts'
@@ -58,7 +58,10 @@ export class RemotePolicies implements PolicySource {
       const policy = this.#known.get(version)
       if (policy !== undefined) {
         const { path, weightsHash } = policy
-        return engine.loadPolicy(version, await fetchPolicy(path, cache, version, signal), weightsHash)
+        const folder = await fetchPolicy(path, cache, version, signal)
+        return engine.loadPolicy(version, folder, weightsHash).catch(error => {
+          throw unusable(version, error)
+        })
       }
       if (stopped() || signal.aborted)
         throw new GraspError('INTERRUPTED', `stopped while waiting for policy ${version}`)
@@ -80,4 +83,16 @@ export class RemotePolicies implements PolicySource {
       }
     }
   }
+}
+
+function unusable(version: number, cause: unknown): unknown {
+  const isDamage =
+    cause instanceof GraspError && (cause.code === 'MODEL_INVALID' || cause.code === 'CHECKPOINT_INVALID')
+  if (!isDamage) return cause
+  return new GraspError(
+    'CHECKPOINT_INVALID',
+    `policy ${version}, as it was published, cannot be used: ${describeError(cause)}. After a power cut, start the ` +
+      'training stage, which publishes it again, and then this one',
+    { cause },
+  )
 }

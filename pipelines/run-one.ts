@@ -102,8 +102,15 @@ async function train(context: JudgedContext): Promise<unknown> {
   const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
   const restored = await restoreTrainer(context, checkpoints)
   const publish = publisher(context)
-  // A crash may have come between the checkpoint and its publication.
-  await publish(restored.version)
+  // A crash may have come between the checkpoint and its publication, or a power cut damaged what was published:
+  // all that the batches at hand are sampled with.
+  for (
+    let version = Math.max(0, restored.version - config.rollout.lag);
+    version <= restored.version;
+    version++
+  ) {
+    await publish(version)
+  }
   // Validations need the held-out contexts, which another process may still be writing.
   if (config.data.validation !== undefined) await sealed(context, 'contexts')
   const trainer = await training(context, { checkpoints, restored, announce: publish })

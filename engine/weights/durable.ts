@@ -1,4 +1,4 @@
-/** Files and folders that are on the disk when the call returns. */
+/** Files and folders that appear whole, and are on the disk when the call returns where that is wanted. */
 import { access, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { makeFolder } from '../../errors/make-folder.ts'
@@ -28,11 +28,13 @@ export async function syncFolder(path: string): Promise<void> {
  * is moved aside first; `recoverFolder` puts it back if the process dies between the two renames.
  * @param mark the file that a folder must hold to be replaced. Any other that is not empty is somebody's, and
  * is refused.
+ * @param durable whether the replacement is on the disk when this returns; what `fill` writes is for it to flush.
  */
 export async function replaceFolder(
   path: string,
   mark: string | undefined,
   fill: (folder: string) => Promise<void>,
+  { durable = true }: { readonly durable?: boolean } = {},
 ): Promise<void> {
   await recoverFolder(path)
   await checkReplaceable(path, mark)
@@ -41,11 +43,11 @@ export async function replaceFolder(
   makeFolder(aside)
   try {
     await fill(aside)
-    await syncFolder(aside)
+    if (durable) await syncFolder(aside)
     const replaced = replacedName(path)
     if (await exists(path)) await rename(path, replaced)
     await rename(aside, path)
-    await syncFolder(dirname(path))
+    if (durable) await syncFolder(dirname(path))
     await rm(replaced, { recursive: true, force: true })
   } catch (error) {
     await rm(aside, { recursive: true, force: true })

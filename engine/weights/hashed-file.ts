@@ -1,6 +1,6 @@
 /**
- * A file that is written from its start, hashed on the way and on the disk when `finish` returns. A piece is hashed
- * while the system takes it, so that hashing and writing cost the time of the slower one.
+ * A file that is written from its start and hashed on the way. A piece is hashed while the system takes it,
+ * so that hashing and writing cost the time of the slower one.
  */
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -31,9 +31,9 @@ export class HashedFile {
     }
   }
 
-  /** Makes the content durable. @returns its sha256 (hex). */
-  async finish(): Promise<string> {
-    await this.#file.sync()
+  /** @param durable whether the content is on the disk when this returns. @returns its sha256 (hex). */
+  async finish(durable: boolean): Promise<string> {
+    if (durable) await this.#file.sync()
     return this.#hash.digest('hex')
   }
 

@@ -18,6 +18,8 @@ const HALVES = 1024 * 1024
 export interface WriteOptions {
   readonly dtype: 'f32' | 'bf16'
   readonly metadata?: Readonly<Record<string, string>>
+  /** Flushed to the disk; true by default. */
+  readonly durable?: boolean
 }
 
 /** A file that is open for reading, its header checked against its size. */
@@ -105,7 +107,7 @@ export async function readSafetensors(path: string): Promise<Map<string, Tensor>
 }
 
 /**
- * Writes tensors in the order of their names: the same weights give the same bytes. Flushed to the disk.
+ * Writes tensors in the order of their names: the same weights give the same bytes.
  * @returns sha256 (hex) of the file.
  */
 export async function writeSafetensors(
@@ -122,7 +124,7 @@ export async function writeSafetensors(
       if (options.dtype === 'f32' || data instanceof Uint16Array) await file.write(bytesOf(data))
       else await writeBf16(file, data)
     }
-    return await file.finish()
+    return await file.finish(options.durable ?? true)
   } finally {
     await file.close()
   }

@@ -1,5 +1,6 @@
 /** Writes a Hugging Face model directory that transformers loads. */
 import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tensor } from 'onnxruntime-node'
 import { configJson } from './config-json.ts'
@@ -12,9 +13,15 @@ import { INDEX_FILE, SINGLE_FILE, shardName } from './weights-files.ts'
 /** Most bytes of one file of weights, unless one tensor is larger: what transformers made of models for years. */
 const SHARD_BYTES = 5e9
 
+export interface WriteModelOptions {
+  /** Weights that take more are spread over several files, with an index. */
+  readonly shardBytes?: number
+  /** Whether every file is on the disk when the call returns; true by default. */
+  readonly durable?: boolean
+}
+
 /**
  * Weights, config.json with their dtype, and the source model's tokenizer files, into an existing, empty folder.
- * @param shardBytes weights that take more are spread over several files, with an index.
  * @returns sha256 (hex) of each file by name.
  */
 export async function writeModel(
@@ -22,18 +29,18 @@ export async function writeModel(
   source: Pick<ModelDirectory, 'rawConfig' | 'companions'>,
   weights: Weights,
   dtype: 'f32' | 'bf16',
-  shardBytes = SHARD_BYTES,
+  { shardBytes = SHARD_BYTES, durable = true }: WriteModelOptions = {},
 ): Promise<Record<string, string>> {
   const files: Record<string, string> = {}
   const write = async (name: string, content: Uint8Array) => {
     files[name] = createHash('sha256').update(content).digest('hex')
-    await writeDurably(join(folder, name), content)
+    await (durable ? writeDurably : writeFile)(join(folder, name), content)
   }
   const config = { ...source.rawConfig, ...dtypeFields(source.rawConfig, dtype) }
   await write('config.json', configJson(config))
   for (const [name, content] of source.companions) await write(name, content)
   // transformers refuses files that do not name a framework.
-  const options = { dtype, metadata: { format: 'pt' } }
+  const options = { dtype, metadata: { format: 'pt' }, durable }
   const shards = shardsOf(weights, dtype, shardBytes)
   for (const [i, shard] of shards.entries()) {
     const name = nameOf(i, shards.length)

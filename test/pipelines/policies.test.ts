@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
-import { cp, mkdir, rm } from 'node:fs/promises'
+import { cp, mkdir, open, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import pino from 'pino'
 import { output } from '../../bus/port.ts'
+import { openLocalEngine } from '../../engine/local-engine.ts'
 import { Checkpoints, trainerStateSchema } from '../../pipelines/checkpoints.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
-import { bestPolicy, keptPolicies } from '../../pipelines/policies.ts'
+import { bestPolicy, keptPolicies, openPolicy } from '../../pipelines/policies.ts'
 import { publisher } from '../../pipelines/publish.ts'
 import { RemotePolicies } from '../../pipelines/remote-policies.ts'
 import { Resources } from '../../pipelines/resources.ts'
 import { training } from '../../pipelines/training.ts'
+import { countSyncs } from '../helpers/count-syncs.ts'
 import { makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
 
 let run: TinyRun
@@ -107,4 +109,64 @@ test('what waits for a policy gives up when it is closed', () =>
     const waiting = assert.rejects(policies.reached(5), { code: 'INTERRUPTED', message: /policy 5/ })
     await policies.close()
     await waiting
+  }))
+
+test('what is published is not waited for until it is on the disk', t =>
+  withCheckpoint('unsynced', async resources => {
+    const context = await resources.judged()
+    const checkpoint = new Checkpoints(join(context.config.output.path, 'checkpoints')).path(1)
+    const { threads, tokensPerPass, sequencesPerPass } = context.config.model
+    const engine = await openLocalEngine({
+      ...{ path: context.config.model.path, device: 'cpu', threads, tokensPerPass, sequencesPerPass },
+      keepPolicies: 0,
+    })
+    try {
+      await engine.loadCheckpoint(checkpoint)
+      const syncs = await countSyncs(t)
+      await publisher({ ...context, engine })(1)
+      assert.equal(syncs(), 0)
+      await engine.exportPolicy(1, join(run.folder, 'exported'), 'f32')
+      assert.ok(syncs() > 2)
+    } finally {
+      await engine.close()
+    }
+  }))
+
+test('a published policy that a power cut damaged is refused, and what is to be done is said', () =>
+  withCheckpoint('damaged', async resources => {
+    const context = await resources.judged()
+    const { config, log, engine } = context
+    const checkpoint = new Checkpoints(join(config.output.path, 'checkpoints')).path(1)
+    await engine.loadCheckpoint(checkpoint)
+    await publisher(context)(1)
+    const published = join(config.output.path, 'policies/v000001')
+    const file = join(published, 'model.safetensors')
+    const policies = () => new RemotePolicies({ log, engine, cache: '', stopped: () => false }).reached(1)
+    const refused = {
+      code: 'CHECKPOINT_INVALID',
+      message: /policy 1.*model\.safetensors.*power cut.*training stage/,
+    }
+    // As file systems leave files that were never flushed.
+    await truncate(file, 1000)
+    await assert.rejects(policies(), refused)
+    await truncate(file, 0)
+    await assert.rejects(policies(), refused)
+    await publisher(context)(1)
+    await policies()
+
+    // A checkpoint is on the disk, so it is preferred.
+    assert.equal((await keptPolicies(log, config))[0]?.path, checkpoint)
+    await rm(checkpoint, { recursive: true })
+    const [left] = await keptPolicies(log, config)
+    assert.equal(left?.path, published)
+    const whole = await openPolicy(config, left!)
+    await whole.close()
+    // The last block of the weights never reached the disk: zeros.
+    const weights = await open(file, 'r+')
+    await weights.write(Buffer.alloc(512), 0, 512, (await weights.stat()).size - 512)
+    await weights.close()
+    await assert.rejects(openPolicy(config, left!), {
+      code: 'CHECKPOINT_INVALID',
+      message: /policy 1.*damaged/,
+    })
   }))

@@ -1,6 +1,6 @@
 /** Every stage in a process of its own, tied together by the log alone. */
 import assert from 'node:assert/strict'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
@@ -36,6 +36,19 @@ test('stages as processes end in the weights of one process', async () => {
   assert.deepEqual(stages.scores, whole.scores)
   assert.deepEqual(stages.kl, whole.kl)
   assert.equal(stages.updates, whole.updates)
+})
+
+test('the trainer publishes again, when it starts, all that batches at hand are sampled with', async () => {
+  await mkdir(join(run.folder, 'lagging'))
+  const settings = ['rollout.lag=1']
+  assert.equal((await runToEnd(run, 'lagging', settings)).updates, 3)
+  const published = join(run.folder, 'lagging/.grasp/tiny/policies')
+  const sets = settings.flatMap(setting => ['--set', setting])
+  const again = await grasp(['run', 'training', '--config', run.config, ...sets], {
+    cwd: join(run.folder, 'lagging'),
+  })
+  assert.equal(again.code, 0, again.stderr)
+  assert.deepEqual((await readdir(published)).sort(), ['v000002', 'v000003'])
 })
 
 test('a stage without checkpoints does not speak of one when it is to stop', async () => {

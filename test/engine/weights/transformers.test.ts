@@ -16,7 +16,7 @@ import { initialState } from '../../../engine/optimiser/adamw.ts'
 import { loadModelDirectory } from '../../../engine/weights/model-directory.ts'
 import { headName } from '../../../engine/weights/parameter-shapes.ts'
 import { weightsHash } from '../../../engine/weights/weights-hash.ts'
-import { writeModel } from '../../../engine/weights/write-model.ts'
+import { type WriteModelOptions, writeModel } from '../../../engine/weights/write-model.ts'
 import { makeTinyModel } from '../../helpers/tiny-model.ts'
 
 const run = promisify(execFile)
@@ -92,10 +92,10 @@ test('transformers loads checkpoints and exports, sharded or not, f32 or bf16', 
     ]
     const export_ = async (
       name: string,
-      ...[source, dtype, limit]: [typeof tied, 'f32' | 'bf16', number?]
+      ...[source, dtype, options]: [typeof tied, 'f32' | 'bf16', WriteModelOptions?]
     ) => {
       await mkdir(join(folder, name))
-      await writeModel(join(folder, name), source, source.weights, dtype, limit)
+      await writeModel(join(folder, name), source, source.weights, dtype, options)
     }
     const teacherHash = weightsHash(tied.weights)
     const optimiser = { ...initialState(tied.weights), steps: 1 }
@@ -105,10 +105,10 @@ test('transformers loads checkpoints and exports, sharded or not, f32 or bf16', 
       { policyVersion: 2, policies: new Map([1, 2].map(v => [v, tied.weights])), optimiser, state: {} },
       teacherHash,
     )
-    await export_('sharded', untied, 'f32', 50_000)
+    await export_('sharded', untied, 'f32', { shardBytes: 50_000 })
     await export_('gemma2', gemma, 'f32')
     await export_('bf16', untied, 'bf16')
-    await export_('bf16-sharded', tied, 'bf16', 30_000)
+    await export_('bf16-sharded', tied, 'bf16', { shardBytes: 30_000 })
     assert.ok((await readdir(join(folder, 'sharded'))).filter(name => name.includes('-of-')).length > 2)
     const names = ['checkpoint', 'sharded', 'gemma2', 'bf16', 'bf16-sharded']
     const loaded = await loadInPython(

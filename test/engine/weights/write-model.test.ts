@@ -37,7 +37,7 @@ test('one file within the limit: the same weights, the settings and the tokenize
 test('beyond the limit: shards in the order of the names, and an index; the hashes are those of the files', async () => {
   // The embedding alone, 288 × 32 in f32, is larger than the limit: it has a shard of its own.
   const limit = 30_000
-  const files = await writeModel(folder, model, model.weights, 'f32', limit)
+  const files = await writeModel(folder, model, model.weights, 'f32', { shardBytes: limit })
   for (const [name, hash] of Object.entries(files)) {
     const content = await readFile(join(folder, name))
     assert.equal(createHash('sha256').update(content).digest('hex'), hash, name)
@@ -64,7 +64,7 @@ test('beyond the limit: shards in the order of the names, and an index; the hash
 })
 
 test('bf16 rounds every weight and says so in config.json', async () => {
-  await writeModel(folder, model, model.weights, 'bf16', 30_000)
+  await writeModel(folder, model, model.weights, 'bf16', { shardBytes: 30_000 })
   const { weights } = await loadModelDirectory(folder)
   for (const [name, tensor] of model.weights) {
     const rounded = widenBf16(narrowBf16(tensor.data as Float32Array))
@@ -80,7 +80,7 @@ test('bf16 rounds every weight and says so in config.json', async () => {
 test('the order in which weights are given does not change the files', async () => {
   const write = async (weights: Weights) => {
     const to = await mkdtemp(join(folder, 'a-'))
-    return writeModel(to, model, weights, 'f32', 30_000)
+    return writeModel(to, model, weights, 'f32', { shardBytes: 30_000 })
   }
   assert.deepEqual(await write(new Map([...model.weights].reverse())), await write(model.weights))
 })
