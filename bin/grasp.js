@@ -12,6 +12,22 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1)
 }
 
+// Programs are still being read: a Ctrl-C ends that, with a word. Whoever listens next, the command, takes over.
+const tooEarly = () => {
+  process.stderr.write('interrupted before anything was begun\n')
+  process.exit(130)
+}
+const takenOver = event => {
+  if (event !== 'SIGINT') return
+  process.off('newListener', takenOver)
+  // Not before the other listens: without a listener a signal kills.
+  queueMicrotask(() => {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, tooEarly)
+  })
+}
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, tooEarly)
+process.on('newListener', takenOver)
+
 const source = new URL('../cli/main.ts', import.meta.url)
 const built = new URL('../dist/cli/main.js', import.meta.url)
 if (existsSync(fileURLToPath(source))) {

@@ -1,6 +1,7 @@
 /**
  * Ctrl-C and SIGTERM. Where a command can stop in good order, the first asks it to; the second ends the process
- * at once, which loses nothing, since all that counts is in the log or in a checkpoint. Elsewhere the first does.
+ * at once, which loses nothing, since all that counts is in the log or in a checkpoint. Elsewhere the first does. Before
+ * a command listens, while programs are read, bin/grasp.js does.
  */
 import { EXIT } from './exit-code.ts'
 
@@ -26,8 +27,10 @@ export function onInterrupt(
   let first = 0
   const handle = () => {
     const now = performance.now()
-    if (!asking) leave(EXIT.interrupted)
-    else if (!controller.signal.aborted) {
+    if (!asking) {
+      tell('interrupted; the same command begins again with what is there')
+      leave(EXIT.interrupted)
+    } else if (!controller.signal.aborted) {
       first = now
       if (saying !== undefined) tell(`${saying}; once more stops at once (the log loses nothing)`)
       controller.abort()

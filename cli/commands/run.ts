@@ -9,17 +9,18 @@ import { table } from '../table.ts'
 export async function run(session: Session, _options: unknown, stage?: string): Promise<void> {
   const name = stage === undefined ? undefined : stageNamed(stage)
   const config = await session.config()
+  // Read before a Ctrl-C only asks to stop: it also ends the compiler that a checkout reads its sources with.
+  const { runPipeline } = await import('../../pipelines/run.ts')
+  const { runStageProcess } = await import('../../pipelines/run-one.ts')
   // Only the trainer has one.
   const saves = name === undefined || name === 'training'
   const signal = session.askToStop(`stopping after this step${saves ? ' and a checkpoint' : ''}`)
   const hooks = { ...session.hooks, signal }
   if (name === undefined) {
-    const { runPipeline } = await import('../../pipelines/run.ts')
     const result = await runPipeline(config, hooks)
     session.result(result, runSummary(result))
     return
   }
-  const { runStageProcess } = await import('../../pipelines/run-one.ts')
   const result = await runStageProcess(config, name, hooks)
   const text =
     name === 'evaluation' ? runSummary(result as RunResult) : `stage ${name} of run ${config.run} is done\n`

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { onInterrupt } from '../../cli/interrupt.ts'
+import { CONFIG, grasp, Workspace } from './grasp.ts'
 
 /** A signal as Node hands it to listeners, without the process's default end. */
 const press = (name: 'SIGINT' | 'SIGTERM' = 'SIGINT') => process.emit(name, name)
@@ -50,7 +51,8 @@ describe('onInterrupt', () => {
       code => left.push(code),
     )
     press()
-    assert.deepEqual([told, left], [[], [130]])
+    assert.deepEqual(told, ['interrupted; the same command begins again with what is there'])
+    assert.deepEqual(left, [130])
   })
 
   test('afterwards signals are no longer caught', () => {
@@ -62,5 +64,34 @@ describe('onInterrupt', () => {
     assert.equal(process.listenerCount('SIGINT'), before + 1)
     interrupt[Symbol.dispose]()
     assert.equal(process.listenerCount('SIGINT'), before)
+  })
+})
+
+/**
+ * Presses twice, as npm does of one Ctrl-C, once the command's process has begun to listen for so many times. SIGTERM
+ * is the last that is listened for each time.
+ */
+const pressing = (time: number) => [
+  '--import',
+  `data:text/javascript,let left = ${time};
+    const press = () => process.kill(process.pid, 'SIGINT');
+    process.on('newListener', event => {
+      if (event === 'SIGTERM' && --left === 0) setImmediate(() => (press(), press()));
+    });`,
+]
+
+describe('a command that was hardly started', () => {
+  test('says so while its programs are read', async () => {
+    using workspace = new Workspace()
+    const ended = await grasp(['run'], { cwd: workspace.path, node: pressing(1) })
+    assert.deepEqual(ended, { code: 130, stdout: '', stderr: 'interrupted before anything was begun\n' })
+  })
+
+  test('says so before it can stop in good order', async () => {
+    using workspace = new Workspace()
+    workspace.write('grasp.yaml', CONFIG)
+    const ended = await grasp(['run'], { cwd: workspace.path, node: pressing(2) })
+    const stderr = 'interrupted; the same command begins again with what is there\n'
+    assert.deepEqual(ended, { code: 130, stdout: '', stderr })
   })
 })
