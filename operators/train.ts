@@ -3,11 +3,12 @@ import { deadLetter } from '../bus/dead-letter.ts'
 import { type Delivery, type Output, output, type Place, type Position } from '../bus/port.ts'
 import type { Engine, UpdateOptions } from '../engine/port.ts'
 import { GraspError, isPerRecord } from '../errors/grasp-error.ts'
-import type { Slice, Update } from '../schemas/types.ts'
+import type { Slice, Span, Update } from '../schemas/types.ts'
 import { type KeyedBatch, keyedBatch } from './batch-key.ts'
 import { learningRate, type ScheduleOptions } from './learning-rate.ts'
 import { naming } from './naming.ts'
 import { OpenBatch } from './open-batch.ts'
+import { SlicePositions } from './slice-positions.ts'
 import { checkSlice, type SliceReader } from './slicing.ts'
 
 export interface TrainOptions {
@@ -19,6 +20,11 @@ export interface TrainOptions {
   readonly microbatch: number
   /** The policy version to go on from: batches before it are already in the weights. */
   readonly version: number
+  /**
+   * By batch, for those before `version`: where the slices lay that it was made of. Slices that are delivered from there
+   * again are passed over; any others of such a batch come too late.
+   */
+  readonly trained: ReadonlyMap<number, readonly Span[]>
   /** Updates that rollouts may be ahead: slices of so many batches more may arrive before they can be used. */
   readonly lag: number
   /**
@@ -34,7 +40,7 @@ export interface TrainOptions {
 /** One optimiser step, with what is to be committed with it. The engine already holds the new weights. */
 export interface Step {
   readonly update: Update
-  /** The next offset of `slices` to read in each partition that the batch came from. */
+  /** The next offset of `slices` to read, in each partition where it has moved (slice-positions.ts). */
   readonly positions: readonly Position[]
   readonly deadLetters: readonly Output[]
 }
@@ -55,6 +61,7 @@ export function train(options: TrainOptions): OperatorFunction<Delivery<'slices'
 class BatchTrainer {
   readonly #options: TrainOptions
   readonly #open = new Map<number, OpenBatch>()
+  readonly #positions = new SlicePositions()
   #version: number
   /** Rollouts of the current batch that are already accumulated. */
   #taken = 0
@@ -87,8 +94,13 @@ class BatchTrainer {
   #admit(delivery: Delivery<'slices'>): void {
     const place = { topic: delivery.topic, partition: delivery.partition, offset: delivery.offset }
     const batch = delivery.value?.batch ?? keyedBatch(delivery.key)
+    this.#positions.deliver(place)
     this.#ahead.push({ place, batch: batch?.number ?? this.#version })
     this.#release()
+    if (batch !== undefined && this.#wasTrained(batch.number, place)) {
+      this.#positions.done({ ...place, to: place.offset + 1 })
+      return
+    }
     try {
       if (delivery.error !== undefined) throw delivery.error
       if (delivery.value.batch.number < this.#version) throw late(delivery.value)
@@ -98,7 +110,13 @@ class BatchTrainer {
       if (!isPerRecord(error)) throw error
       this.#dead.push(deadLetter(delivery, { stage: 'training', error }))
       if (batch !== undefined && batch.number >= this.#version) this.#batchOf(batch).lose(place)
+      else this.#positions.done({ ...place, to: place.offset + 1 })
     }
+  }
+
+  #wasTrained(batch: number, { partition, offset }: Place): boolean {
+    const spans = this.#options.trained.get(batch) ?? []
+    return spans.some(span => span.partition === partition && span.from <= offset && offset < span.to)
   }
 
   /** Where no slice of the batch can be decoded, the rule says which policy its rollouts were sampled with. */
@@ -157,16 +175,10 @@ class BatchTrainer {
       weightsHash,
       milliseconds: performance.now() - this.#began,
     }
-    const step = {
-      update,
-      positions: batch.spans.map(({ partition, to }) => ({
-        topic: 'slices' as const,
-        partition,
-        offset: to,
-      })),
-      deadLetters: this.#dead,
-    }
     this.#open.delete(batch.number)
+    for (const span of batch.spans) this.#positions.done(span)
+    const positions = this.#positions.moved([...this.#open.values()].flatMap(({ spans }) => spans))
+    const step = { update, positions, deadLetters: this.#dead }
     this.#version = version
     this.#release()
     this.#taken = 0

@@ -8,7 +8,7 @@ import { type Observable, takeUntil } from 'rxjs'
 import { type Log, output } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { type Step, train, updateOutput } from '../operators/train.ts'
-import type { Update } from '../schemas/types.ts'
+import type { Span, Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
 import type { JudgedContext, ModelContext, StageContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
@@ -67,7 +67,7 @@ export async function training(context: JudgedContext, options: TrainingOptions)
   const { checkpoints, restored, announce } = options
   const { every } = config.evaluation
   const { checkpointEvery } = config.training
-  const logged = await loggedUpdates(log, restored.version)
+  const { logged, trained } = await updatesOf(log, restored)
   const expected = expectation(context)
   // A crash may have come between the checkpoint and its record.
   if (restored.version > 0 && !(await isRecorded(log, checkpoints.path(restored.version)))) {
@@ -145,6 +145,7 @@ export async function training(context: JudgedContext, options: TrainingOptions)
       microbatch: config.training.microbatch,
       lag: config.rollout.lag,
       version: restored.version,
+      trained,
       release: stage.release,
       settle,
     }),
@@ -205,12 +206,24 @@ async function isRecorded(log: Log, path: string): Promise<boolean> {
   return false
 }
 
-/** Updates that the log already has beyond a checkpoint: made before the crash that the checkpoint survived. */
-async function loggedUpdates(log: Log, after: number): Promise<Map<number, Update>> {
-  const updates = new Map<number, Update>()
-  for await (const { value } of log.scan('updates'))
-    if (value !== undefined && value.version > after) updates.set(value.version, value)
-  return updates
+/**
+ * What the log has of the updates.
+ * @returns `logged`: those beyond a checkpoint, made before the crash that it survived, by version; `trained`: by batch,
+ * the slices of those before it that reading from its positions delivers again
+ */
+async function updatesOf(
+  log: Log,
+  { version, positions }: TrainerState,
+): Promise<{ logged: Map<number, Update>; trained: Map<number, readonly Span[]> }> {
+  const logged = new Map<number, Update>()
+  const trained = new Map<number, readonly Span[]>()
+  for await (const { value } of log.scan('updates')) {
+    if (value === undefined) continue
+    if (value.version > version) logged.set(value.version, value)
+    else if (value.consumed.some(({ partition, to }) => to > (positions[partition] ?? 0)))
+      trained.set(value.batch, value.consumed)
+  }
+  return { logged, trained }
 }
 
 /** How many updates there will be, once all instances are known; asked again until then. */

@@ -8,7 +8,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { batchKey } from '../../operators/batch-key.ts'
 import { toSlices } from '../../operators/slicing.ts'
 import { type Step, train } from '../../operators/train.ts'
-import type { Slice } from '../../schemas/types.ts'
+import type { Slice, Span } from '../../schemas/types.ts'
 import { record } from '../helpers/records.ts'
 import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
 
@@ -70,7 +70,12 @@ async function batchOf(engine: Engine, size: number): Promise<Slice[]> {
   )
 }
 
-async function run(deliveries: readonly Delivery<'slices'>[], microbatch = 4, version = 0) {
+async function run(
+  deliveries: readonly Delivery<'slices'>[],
+  microbatch = 4,
+  version = 0,
+  trained: ReadonlyMap<number, readonly Span[]> = new Map(),
+) {
   const engine = await open()
   const steps: Step[] = []
   const released: Place[] = []
@@ -88,6 +93,7 @@ async function run(deliveries: readonly Delivery<'slices'>[], microbatch = 4, ve
         microbatch,
         lag: 0,
         version,
+        trained,
         release: places => released.push(...places),
         settle: async step => {
           steps.push(step)
@@ -153,6 +159,37 @@ test('slices of the batch at hand give their credits back at once, later ones wh
   const all = await run(deliver([...later, ...slices]))
   assert.equal(all.released.length, 2 * slices.length)
   assert.equal(all.updates.length, 2)
+})
+
+test('a position never passes a slice of a batch that is yet to be trained on', async () => {
+  const later = slices.map(slice => ({ ...slice, batch: { ...slice.batch, number: 1 } }))
+  const { steps } = await run(deliver([...later, ...slices]))
+  const [first, second] = steps.map(({ positions }) => positions)
+  assert.deepEqual(first, [], 'batch 1 lies before batch 0, and is not done')
+  assert.deepEqual(second, [{ topic: 'slices', partition: 0, offset: 2 * slices.length }])
+})
+
+test('slices that a checkpoint has in its weights are passed over when they are delivered again', async () => {
+  const later = slices.map(slice => ({ ...slice, batch: { ...slice.batch, number: 1 } }))
+  const consumed = [{ partition: 0, from: later.length, to: 2 * later.length }]
+  const again = await run(deliver([...later, ...slices]), 4, 1, new Map([[0, consumed]]))
+  assert.deepEqual(
+    again.updates.map(({ batch, responses }) => [batch, responses]),
+    [[1, 4]],
+  )
+  assert.deepEqual(
+    again.steps.flatMap(({ deadLetters }) => deadLetters),
+    [],
+  )
+})
+
+test('a slice of a batch that was trained on without it is a dead letter', async () => {
+  const later = slices.map(slice => ({ ...slice, batch: { ...slice.batch, number: 1 } }))
+  const { steps } = await run(deliver([slices[0]!, ...later]), 4, 1)
+  assert.deepEqual(
+    steps.map(({ positions, deadLetters }) => [positions[0]!.offset, deadLetters.length]),
+    [[1 + later.length, 1]],
+  )
 })
 
 test('an unfinished batch makes no update', async () => {
