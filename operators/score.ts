@@ -1,6 +1,7 @@
 import { concatMap, type OperatorFunction } from 'rxjs'
 import { deadLetter } from '../bus/dead-letter.ts'
 import { type Delivery, type Output, output, type Undecodable } from '../bus/port.ts'
+import { idsProblem } from '../engine/check-ids.ts'
 import type { Dtype, Encoding, Engine, ModelInfo } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout } from '../schemas/types.ts'
@@ -91,14 +92,18 @@ function undecodableLetter(delivery: Undecodable<'rollouts'>): Output {
 
 function rolloutProblem(rollout: Rollout, info: ModelInfo): GraspError | undefined {
   if (rollout.failed !== null) return undefined // its dead letter is written already
-  const name = `rollout of ${rollout.instance} (batch ${rollout.batch.number})`
+  const name = `the rollout of ${rollout.instance} (batch ${rollout.batch.number})`
   if (rollout.tokenizer !== info.tokenizerHash) {
     return new GraspError(
       'SLICE_MISMATCH',
       `${name} was made with tokenizer ${rollout.tokenizer}, the engine holds ${info.tokenizerHash}`,
     )
   }
-  if (rollout.response.length === 0) return new GraspError('RECORD_INVALID', `${name} has an empty response`)
+  const problem =
+    idsProblem(`the response of ${name}`, rollout.response, info.vocabularySize) ??
+    idsProblem(`the student's prompt of ${name}`, rollout.studentPrompt, info.vocabularySize) ??
+    idsProblem(`the teacher's prompt of ${name}`, rollout.teacherPrompt, info.vocabularySize)
+  if (problem) return problem
   const longest =
     Math.max(rollout.studentPrompt.length, rollout.teacherPrompt.length) + rollout.response.length
   if (longest > info.contextLength) {

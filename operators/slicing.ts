@@ -1,3 +1,4 @@
+import { idsProblem } from '../engine/check-ids.ts'
 import type { Distributions, Scored } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Rollout, Slice } from '../schemas/types.ts'
@@ -97,6 +98,8 @@ export function failedSlice(
   }
 }
 
+const ENCODINGS: ReadonlySet<string> = new Set<Distributions['encoding']>(['factored', 'dense', 'topk'])
+
 /** What a reader of slices holds; a slice that was made with anything else is refused. */
 export interface SliceReader {
   readonly tokenizer: string
@@ -105,18 +108,20 @@ export interface SliceReader {
   readonly teacherHead: string
 }
 
-/** Throws SLICE_MISMATCH naming what differs. */
+/** Throws SLICE_MISMATCH naming what differs, RECORD_INVALID for token ids that no model of the reader's takes. */
 export function checkSlice(slice: Slice, reader: SliceReader): void {
+  const name = `slice ${slice.part} of the rollout of ${slice.instance} (batch ${slice.batch.number})`
   const refuse = (what: string, found: string | number, expected: string | number) => {
     throw new GraspError(
       'SLICE_MISMATCH',
-      `slice ${slice.part} of the rollout of ${slice.instance} (batch ${slice.batch.number}) has ${what} ${found}, ` +
+      `${name} has ${what} ${found}, ` +
         `but this trainer holds ${expected}; train with the model that scored it, or score the rollouts again`,
     )
   }
   if (slice.tokenizer !== reader.tokenizer) refuse('tokenizer', slice.tokenizer, reader.tokenizer)
   if (slice.vocabulary !== reader.vocabulary) refuse('vocabulary size', slice.vocabulary, reader.vocabulary)
   if (slice.shift !== SHIFT) refuse('shift convention', `"${slice.shift}"`, `"${SHIFT}"`)
+  if (!ENCODINGS.has(slice.encoding)) refuse('encoding', slice.encoding, [...ENCODINGS].join(', '))
   if (slice.encoding === 'factored' && slice.teacherHead !== reader.teacherHead) {
     refuse('teacher head', slice.teacherHead, reader.teacherHead)
   }
@@ -124,6 +129,16 @@ export function checkSlice(slice: Slice, reader: SliceReader): void {
   if (bytes === undefined) refuse('dtype', slice.dtype, 'f32, f16 or bf16')
   const expected = slice.count * slice.width * (bytes ?? 0)
   if (slice.teacher.byteLength !== expected) refuse('teacher bytes', slice.teacher.byteLength, expected)
+  const idBytes = slice.encoding === 'topk' ? slice.count * slice.width * 4 : 0
+  if (slice.teacherIds.byteLength !== idBytes)
+    refuse('teacher id bytes', slice.teacherIds.byteLength, idBytes)
+  if (slice.teacherLse.length !== slice.count) {
+    refuse('teacher log-sum-exps', slice.teacherLse.length, slice.count)
+  }
+  const problem =
+    idsProblem(`the prompt of ${name}`, slice.prompt, reader.vocabulary) ??
+    idsProblem(`the response of ${name}`, slice.response, reader.vocabulary)
+  if (problem) throw problem
 }
 
 /** Joins the slices of one rollout, in any order, to the teacher's distributions over its whole response. */

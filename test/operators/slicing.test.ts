@@ -86,9 +86,23 @@ test('a reader refuses what it does not hold, naming it', () => {
     [{ ...slice, teacherHead: 'other' }, /teacher head other/],
     [{ ...slice, shift: 'row t predicts token t + 1' }, /shift convention/],
     [{ ...slice, teacher: slice.teacher.subarray(4) }, /teacher bytes/],
+    [{ ...slice, encoding: 'sparse' }, /encoding sparse.*holds factored, dense, topk/],
+    [{ ...slice, encoding: 'topk' }, /teacher id bytes 0.*holds 24/],
+    [{ ...slice, teacherLse: [1] }, /teacher log-sum-exps 1.*holds 2/],
   ] as const
   for (const [bad, message] of cases)
     assert.throws(() => checkSlice(bad, reader), { code: 'SLICE_MISMATCH', message })
+})
+
+test('token ids that the model has not are refused before they are trained on', () => {
+  const slice = toSlices(rollout, scored, identity)[0]!
+  const cases = [
+    [{ ...slice, response: [5, 6, 10] }, /the response of slice 0 of the rollout of a .*token id 10/],
+    [{ ...slice, prompt: [-1] }, /the prompt of slice 0 .*token id -1/],
+    [{ ...slice, prompt: [] }, /the prompt of slice 0 .*has no tokens/],
+  ] as const
+  for (const [bad, message] of cases)
+    assert.throws(() => checkSlice(bad, reader), { code: 'RECORD_INVALID', message })
 })
 
 test('a failed rollout leaves a slice that keeps its batch countable', () => {
