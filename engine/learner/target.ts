@@ -24,18 +24,17 @@ export function targetOf(item: TrainItem, config: ModelConfig): Target {
     return { observed: { width: 1, data: BigInt64Array.from(item.response, BigInt) } }
   const { teacher } = item
   const tokens = item.response.length
-  const values = { width: teacher.width, data: decode(teacher.data, teacher.dtype) }
-  const expected = { factored: config.hiddenSize, dense: config.vocabularySize, topk: teacher.width }[
-    teacher.encoding
-  ]
-  if (teacher.width !== expected || values.data.length !== tokens * expected) {
-    const got = `${values.data.length} values of width ${teacher.width}`
+  const { encoding, dtype, width, data } = teacher
+  const expected = { factored: config.hiddenSize, dense: config.vocabularySize, topk: width }[encoding]
+  if (width !== expected || data.length !== tokens * expected * (dtype === 'f32' ? 4 : 2)) {
     throw mismatch(
-      `${teacher.encoding} teacher of ${tokens} tokens has ${got}, expected ${tokens} × ${expected}`,
+      `${encoding} teacher of ${tokens} tokens has ${data.length} bytes of ${dtype} of width ${width}, ` +
+        `expected ${tokens} × ${expected} values`,
     )
   }
-  if (teacher.encoding === 'factored') return { 'teacher.hidden': values }
-  if (teacher.encoding === 'dense') return { 'teacher.logits': values }
+  const values = { width, data: decode(data, dtype) }
+  if (encoding === 'factored') return { 'teacher.hidden': values }
+  if (encoding === 'dense') return { 'teacher.logits': values }
   return { 'teacher.logits': values, ...topkOf(teacher, tokens, config) }
 }
 

@@ -336,7 +336,9 @@ export function learnerContract(name: string, open: OpenLearner): void {
         const wide = factored(teacherHidden[0]!, config.hiddenSize / 2)
         const foreign = { ...topk(new Float32Array(4 * config.vocabularySize), config.vocabularySize, 2) }
         foreign.ids!.fill(255)
-        for (const bad of [short, wide, foreign]) {
+        const whole = factored(teacherHidden[0]!, config.hiddenSize)
+        const cutOff = { ...whole, data: whole.data.subarray(1) }
+        for (const bad of [short, wide, foreign, cutOff]) {
           const item = { ...distil(0), teacher: bad } as TrainItem
           await assert.rejects(learner.accumulate(student, head, [distil(0), item]), {
             code: 'SLICE_MISMATCH',
