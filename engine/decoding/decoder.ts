@@ -7,32 +7,28 @@
  *
  * A response does not depend on what is decoded or drafted beside it, to the bit. onnxruntime's matrix product blocks
  * the inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So prompts are read one by one, and the tokens of a decoder's steps are multiplied either in parts of 2 to 16 or
- * in parts of 17 to 32 (part-size.ts), some of which may only fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
+ * orders. So parts of prompts are multiplied apart, each as wide as if it were read alone (prompt-reader.ts), and the
+ * tokens of a decoder's steps either in parts of 2 to 16 or in parts of 17 to 32 (part-size.ts), some of which may only
+ * fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
  * tokens of it are read at once, so that sums end alike; a step counts up to the end of a block.
  *
  * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
- * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens.
+ * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens of a prompt.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
-import type { Fetched } from '../runtime/session.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
-import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS, valuesPerToken } from './key-value-cache.ts'
+import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
 import { LOGITS } from './names.ts'
 import { type PartSize, partSizeFor } from './part-size.ts'
 import { lookUp } from './prompt-lookup.ts'
-import { PromptPasses } from './prompt-passes.ts'
+import { PromptReader } from './prompt-reader.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
 
 const MOST_SEQUENCES = 32
-/** Most tokens of a prompt read in one pass. Longer passes are not faster. */
-const LONGEST_PASS = 128
-/** Of passes that several prompts of a call have in common. */
-const MOST_BYTES_KEPT = 256 * 2 ** 20
 
 export interface DecoderOptions {
   readonly threads: number
@@ -128,13 +124,11 @@ export class Decoder {
     capacity: number,
   ): Promise<Generation[]> {
     const results: Generation[] = new Array(requests.length)
-    const prompts = new PromptPasses<Fetched>(
+    const prompts = new PromptReader(
+      this.#config,
+      this.#passes,
       requests.map(({ prompt }) => prompt),
-      {
-        tokens: Math.min(this.#options.tokensPerPass, LONGEST_PASS),
-        turnEnds: this.#stop,
-        bytes: MOST_BYTES_KEPT,
-      },
+      { ...this.#options, turnEnds: this.#stop },
     )
     const rows: Row[] = []
     let next = 0
@@ -144,15 +138,7 @@ export class Decoder {
       if (finished) results[row.index] = finished
       return finished !== undefined
     }
-    while (next < requests.length || rows.length > 0) {
-      while (rows.length < capacity && next < requests.length) {
-        const request = requests[next]!
-        const row = { index: next, request, sequence: Array.from(request.prompt), logp: [] }
-        next++
-        if (!ends(row, await this.#read(rows.length, row, prompts))) rows.push(row)
-      }
-      if (rows.length === 0) continue
-      const ended = await this.#step(rows, sampling, ends)
+    const leave = (ended: ReadonlySet<Row>) => {
       // From the last row on, so that the row that fills a gap is one that goes on.
       for (let slot = rows.length - 1; slot >= 0; slot--) {
         if (!ended.has(rows[slot]!)) continue
@@ -162,27 +148,28 @@ export class Decoder {
         this.#passes.cache.move(rows.length, slot)
       }
     }
-    return results
-  }
-
-  /** Reads a row's prompt into a row of the cache and gives the logits [V] of the first response token. */
-  async #read(
-    slot: number,
-    { index, request: { prompt } }: Row,
-    prompts: PromptPasses<Fetched>,
-  ): Promise<Float32Array> {
-    let logits: Float32Array | undefined
-    for (const pass of prompts.of(index)) {
-      const { start, end, last } = pass
-      const bytes =
-        4 * ((end - start) * valuesPerToken(this.#config) + (last ? this.#config.vocabularySize : 0))
-      const fetched = await prompts.read(pass, bytes, () =>
-        this.#passes.read(slot, { tokens: prompt.subarray(start, end), first: start }, last),
-      )
-      this.#passes.cache.append(fetched, [slot], [start], [end - start])
-      logits = fetched[LOGITS]!.data as Float32Array
+    while (next < requests.length || rows.length > 0) {
+      while (rows.length < capacity && next < requests.length) {
+        const admitted = requests.slice(next, next + capacity - rows.length)
+        const begun = admitted.map(
+          (request, i): Row => ({
+            index: next + i,
+            request,
+            sequence: Array.from(request.prompt),
+            logp: [],
+          }),
+        )
+        const logits = await prompts.read(
+          begun.map(({ index }) => index),
+          rows.length,
+        )
+        next += begun.length
+        rows.push(...begun)
+        leave(new Set(begun.filter((row, i) => ends(row, logits[i]!))))
+      }
+      if (rows.length > 0) leave(await this.#step(rows, sampling, ends))
     }
-    return logits!
+    return results
   }
 
   /**

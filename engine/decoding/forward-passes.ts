@@ -1,5 +1,5 @@
 /**
- * The two kinds of passes through the model: one that reads a part of a prompt, and a step that reads the newest
+ * The two kinds of passes through the model: one that reads parts of prompts, and a step that reads the newest
  * tokens of several sequences.
  */
 import { Tensor } from 'onnxruntime-node'
@@ -17,6 +17,9 @@ import type { QuantisedWeight } from './quantised-weight.ts'
 /** A step is some 400 operations, of which many take less time than waking a thread. */
 const SPIN_MICROSECONDS = 50
 
+/** No tokens at all. */
+const NOTHING = [1, 0] as const
+
 /** Tokens of a sequence. */
 export interface Part {
   readonly tokens: ArrayLike<number>
@@ -24,6 +27,14 @@ export interface Part {
   readonly first: number
   /** Where the cache's block begins that they are read into. */
   readonly block: number
+}
+
+/** Some tokens of a prompt, of which a row of the cache holds those before. */
+export interface PromptPart {
+  readonly row: number
+  readonly tokens: Int32Array
+  /** Position of the first of them. */
+  readonly first: number
 }
 
 export interface PassesOptions {
@@ -77,17 +88,31 @@ export class ForwardPasses {
   }
 
   /**
-   * Reads a part of a prompt after what `row` of the cache holds.
-   * @param wanted whether there are to be logits [1, V], of the token that follows; else they are [0, V].
+   * Reads parts of prompts, equally long and equally far on, each after what its row of the cache holds.
+   * @param wanted whether there are to be logits [parts, V], of the tokens that follow; else they are [0, V].
    */
-  read(row: number, { tokens, first }: Omit<Part, 'block'>, wanted: boolean): Promise<Fetched> {
+  async read(parts: readonly PromptPart[], wanted: boolean): Promise<Fetched> {
+    const { first, tokens } = parts[0]!
     const count = tokens.length
-    return this.#run(
-      this.cache.prefix(row, first, count),
-      Int32Array.from(tokens),
-      { firsts: [first], starts: [first], tokens: count, cached: first, places: count },
-      { parts: [1, count], last: wanted ? [count - 1] : [], lastParts: [1, wanted ? 1 : 0] },
+    const ids = new Int32Array(parts.length * count)
+    parts.forEach((part, b) => {
+      ids.set(part.tokens, b * count)
+    })
+    const firsts = parts.map(() => first)
+    const rows = parts.map(({ row }) => row)
+    const cut = wanted ? this.#cut(parts.length) : NOTHING
+    // The head multiplies them as it does the tokens of a step: it is read once for many.
+    const last = Array.from({ length: cut[0] * cut[1] }, (_, b) => (b % parts.length) * count + count - 1)
+    const fetched = await this.#run(
+      this.cache.prefixes(rows, first, count),
+      ids,
+      { firsts, starts: firsts, tokens: count, cached: first, places: count },
+      { parts: [parts.length, count], last, lastParts: cut },
     )
+    const { vocabularySize: V } = this.#config
+    const logits = fetched[LOGITS]!.data as Float32Array
+    const real = wanted ? parts.length : 0
+    return { ...fetched, [LOGITS]: new Tensor('float32', logits.subarray(0, real * V), [real, V]) }
   }
 
   /**
@@ -97,8 +122,7 @@ export class ForwardPasses {
   step(rows: readonly Part[]): Promise<Fetched> {
     const tokens = rows[0]!.tokens.length
     const count = rows.length * tokens
-    const parts = this.#exact ? partsOf(count, this.#size) : 1
-    const columns = Math.max(this.#exact ? this.#size.fewest : 1, Math.ceil(count / parts))
+    const [parts, columns] = this.#cut(count)
     const ids = new Int32Array(parts * columns)
     rows.forEach((row, b) => {
       ids.set(row.tokens, b * tokens)
@@ -110,6 +134,13 @@ export class ForwardPasses {
       { firsts, starts: rows.map(({ block }) => block), tokens, cached: this.cache.length, places: PLACES },
       { parts: [parts, columns], last: ids.map((_, n) => n), lastParts: [parts, columns] },
     )
+  }
+
+  /** P and C of the parts in which so many tokens of a step are multiplied. */
+  #cut(tokens: number): readonly [parts: number, columns: number] {
+    if (!this.#exact) return [1, tokens]
+    const parts = partsOf(tokens, this.#size)
+    return [parts, Math.max(this.#size.fewest, Math.ceil(tokens / parts))]
   }
 
   async release(): Promise<void> {

@@ -85,22 +85,29 @@ export class KeyValueCache {
     return feeds
   }
 
-  /** The first `length` tokens of one row as if in full blocks, [1, K, length, E], and blocks of `places` zeros. */
-  prefix(row: number, length: number, places: number): Feeds {
+  /**
+   * The first `length` tokens of some rows as if in full blocks, [rows, K, length, E], and blocks of `places` zeros,
+   * [rows, K, places, E].
+   */
+  prefixes(rows: readonly number[], length: number, places: number): Feeds {
     const { keyValueHeads, headDim } = this.#config
     const start = blockStart(length)
-    const empty = new Float32Array(keyValueHeads * places * headDim)
-    const zeros = new Tensor('float32', empty, [1, keyValueHeads, places, headDim])
+    const empty = new Float32Array(rows.length * keyValueHeads * places * headDim)
+    const zeros = new Tensor('float32', empty, [rows.length, keyValueHeads, places, headDim])
     const feeds: Record<string, Tensor> = {}
     this.#buffers.forEach(({ full, block }, index) => {
       const { fullName, blockName } = namesOf(index)
-      const copy = new Float32Array(keyValueHeads * length * headDim)
-      for (let head = 0; head < keyValueHeads; head++) {
-        const [from, place] = [this.#offset(row, head, 0), this.#place(row, head, 0)]
-        copy.set(full.subarray(from, from + start * headDim), head * length * headDim)
-        copy.set(block.subarray(place, place + (length - start) * headDim), (head * length + start) * headDim)
+      const copy = new Float32Array(rows.length * keyValueHeads * length * headDim)
+      let at = 0
+      for (const row of rows) {
+        for (let head = 0; head < keyValueHeads; head++) {
+          const [from, place] = [this.#offset(row, head, 0), this.#place(row, head, 0)]
+          copy.set(full.subarray(from, from + start * headDim), at)
+          copy.set(block.subarray(place, place + (length - start) * headDim), at + start * headDim)
+          at += length * headDim
+        }
       }
-      feeds[fullName] = new Tensor('float32', copy, [1, keyValueHeads, length, headDim])
+      feeds[fullName] = new Tensor('float32', copy, [rows.length, keyValueHeads, length, headDim])
       feeds[blockName] = zeros
     })
     return feeds

@@ -93,7 +93,7 @@ interface Heads {
  * Q: query rows that share a key, for each token. A product with a single row would add in another order than one of
  * several, so where a key serves one head only, its row is there twice.
  */
-function queryRows({ heads, keyValueHeads }: Pick<ModelConfig, 'heads' | 'keyValueHeads'>): number {
+export function queryRows({ heads, keyValueHeads }: Pick<ModelConfig, 'heads' | 'keyValueHeads'>): number {
   return heads === keyValueHeads ? 2 : heads / keyValueHeads
 }
 

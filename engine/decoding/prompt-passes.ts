@@ -55,6 +55,11 @@ export class PromptPasses<Result> {
     return this.#kept.has(prefix)
   }
 
+  /** Whether a pass is to be read for another prompt after the next. */
+  isShared({ prefix }: Pass): boolean {
+    return this.#reads.get(prefix)! > 1
+  }
+
   /** Result of one of the passes of `of`, to be asked for once each. @param bytes that keeping it takes. */
   async read({ prefix }: Pass, bytes: number, run: () => Promise<Result>): Promise<Result> {
     const left = this.#reads.get(prefix)! - 1

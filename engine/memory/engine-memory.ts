@@ -2,6 +2,7 @@
 import type { ModelConfig } from '../architectures/config.ts'
 import { MOST_VALUES } from '../decoding/drafts.ts'
 import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
+import { LONGEST_PASS, MOST_TOKENS_SEEN } from '../decoding/prompt-reader.ts'
 import { quantisedValues } from '../decoding/quantised-model.ts'
 import { ACTIVATION_BYTES } from '../learner/limits.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
@@ -14,8 +15,6 @@ const MIB = 2 ** 20
 export const PROCESS_BYTES = 200 * MIB
 /** More sequences are never decoded together, and most tokens of a step (engine/decoding). */
 const [MOST_ROWS, STEP_TOKENS] = [32, 64]
-/** Longest pass over a prompt. */
-const LONGEST_PASS = 128
 
 export interface EngineMemory {
   /** Weights and key/value cache: to answer, or to sample for a trainer elsewhere. */
@@ -101,13 +100,21 @@ function decodingParts(
   const ofRow = F32_BYTES * valuesPerToken(config) * room
   const { heads, vocabularySize, intermediateSize } = config
   const tokens = Math.min(LONGEST_PASS, tokensPerPass, length)
+  const together = Math.max(1, Math.min(rows, Math.floor(MOST_TOKENS_SEEN / tokens)))
   const step = STEP_TOKENS * (3.2 * heads * room + 3 * vocabularySize)
-  const reading = tokens * (3.2 * heads * room + 3.6 * intermediateSize)
+  // The first tokens of several prompts, or the last of a long one.
+  const reading =
+    tokens *
+    Math.max(
+      together * (3.2 * heads * tokens + 3.6 * intermediateSize),
+      3.2 * heads * room + 3.6 * intermediateSize,
+    )
+  const copied = F32_BYTES * valuesPerToken(config) * Math.max(room, together * tokens)
   const values = quantisedValues(config)
   return [
     { what: 'key/value cache', bytes: rows * ofRow },
-    // A pass over a prompt is given a copy of what its row has cached.
-    { what: 'decoding steps', bytes: 2 * ofRow + F32_BYTES * (step + reading) },
+    // A pass over prompts is given a copy of what their rows have cached, and makes as much at most.
+    { what: 'decoding steps', bytes: 2 * copied + F32_BYTES * (step + reading) },
     // While it is made; a byte for each value afterwards.
     { what: 'copy in 8 bits', bytes: drafts && values <= MOST_VALUES ? 8 * values : 0 },
   ]

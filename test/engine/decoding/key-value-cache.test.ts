@@ -29,7 +29,7 @@ function made(rows: number, tokens: number, mark: number): Feeds {
 
 /** Element 0 of a row's tokens, [heads][tokens]. */
 function read(cache: KeyValueCache, row: number, tokens: number, name = 'keys.0'): number[][] {
-  return firstElements(cache.prefix(row, tokens, 1)[name]!, 0, tokens)
+  return firstElements(cache.prefixes([row], tokens, 1)[name]!, 0, tokens)
 }
 
 function firstElements({ data, dims }: Tensor, row: number, tokens: number): number[][] {
@@ -112,7 +112,7 @@ test('of a pass only the tokens that count are kept', () => {
 test('an empty prefix is an empty tensor', () => {
   const cache = new KeyValueCache(CONFIG)
   cache.reserve(1, 10)
-  const feeds = cache.prefix(0, 0, 7)
+  const feeds = cache.prefixes([0], 0, 7)
   assert.deepEqual(feeds['values.0']!.dims, [1, K, 0, E])
   assert.deepEqual(feeds['block_values.0']!.dims, [1, K, 7, E])
 })

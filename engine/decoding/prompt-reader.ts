@@ -1,0 +1,174 @@
+/**
+ * Reads prompts into the cache, several at a time. Threads share out the products of a pass over one prompt among
+ * them, and wait for each other after each; of several prompts each thread multiplies its own, which is faster. What a
+ * prompt gives does not depend, to the bit, on those that are read with it: so only parts of one length go together.
+ */
+import { Tensor } from 'onnxruntime-node'
+import type { ModelConfig } from '../architectures/config.ts'
+import type { Fetched } from '../runtime/session.ts'
+import { dependsOnThreads } from '../runtime/thread-invariance.ts'
+import type { ForwardPasses } from './forward-passes.ts'
+import { valuesPerToken } from './key-value-cache.ts'
+import { queryRows } from './layer-operations.ts'
+import { LOGITS } from './names.ts'
+import { type Pass, PromptPasses } from './prompt-passes.ts'
+
+/** Most tokens of a prompt read in one pass. Longer passes are not faster. */
+export const LONGEST_PASS = 128
+/** Most tokens that the prompts of a pass have up to its end, which bounds the memory that it takes. */
+export const MOST_TOKENS_SEEN = 1024
+/** Of passes that several prompts of a call have in common. */
+const MOST_BYTES_KEPT = 256 * 2 ** 20
+
+export interface PromptReaderOptions {
+  readonly threads: number
+  /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
+  readonly tokensPerPass: number
+  /** Tokens that end a message. */
+  readonly turnEnds: ReadonlySet<number>
+}
+
+/** A prompt's next pass. */
+interface Reading {
+  /** Its place among the prompts that are read together. */
+  readonly index: number
+  readonly row: number
+  readonly prompt: Int32Array
+  readonly pass: Pass
+}
+
+export class PromptReader {
+  readonly #config: ModelConfig
+  readonly #passes: ForwardPasses
+  readonly #prompts: readonly Int32Array[]
+  readonly #plan: PromptPasses<Fetched>
+  readonly #threads: number
+
+  /** @param prompts of a call, each to be read once */
+  constructor(
+    config: ModelConfig,
+    passes: ForwardPasses,
+    prompts: readonly Int32Array[],
+    { threads, tokensPerPass, turnEnds }: PromptReaderOptions,
+  ) {
+    this.#config = config
+    this.#passes = passes
+    this.#prompts = prompts
+    this.#threads = threads
+    const tokens = Math.min(tokensPerPass, LONGEST_PASS)
+    this.#plan = new PromptPasses(prompts, { tokens, turnEnds, bytes: MOST_BYTES_KEPT })
+  }
+
+  /**
+   * Reads prompts, by their numbers, into rows of the cache from `row` on.
+   * @returns the logits [V] of what follows each
+   */
+  async read(numbers: readonly number[], row: number): Promise<Float32Array[]> {
+    const logits: Float32Array[] = new Array(numbers.length)
+    const plans = numbers.map(number => this.#plan.of(number))
+    const longest = Math.max(...plans.map(plan => plan.length))
+    for (let turn = 0; turn < longest; turn++) {
+      const readings = numbers.flatMap((number, index): Reading[] => {
+        const pass = plans[index]![turn]
+        return pass ? [{ index, row: row + index, prompt: this.#prompts[number]!, pass }] : []
+      })
+      for (const group of this.#groups(readings)) await this.#readGroup(group, readings, logits)
+    }
+    return logits
+  }
+
+  /** Readings of what is not known yet, one for each prefix, as they go together. Known ones come first, alone. */
+  #groups(readings: readonly Reading[]): Reading[][] {
+    const first = new Map<string, Reading>()
+    for (const reading of readings) {
+      const { prefix } = reading.pass
+      if (!first.has(prefix)) first.set(prefix, reading)
+    }
+    const groups: Reading[][] = []
+    const alike = new Map<string, Reading[]>()
+    for (const reading of first.values()) {
+      const { start, end, last } = reading.pass
+      if (this.#plan.keeps(reading.pass)) groups.push([reading])
+      else {
+        const key = `${start} ${end} ${last}`
+        alike.set(key, [...(alike.get(key) ?? []), reading])
+      }
+    }
+    for (const all of alike.values()) {
+      for (let from = 0; from < all.length; ) {
+        const size = this.#groupSize(all.length - from, all[0]!.pass)
+        groups.push(all.slice(from, from + size))
+        from += size
+      }
+    }
+    return groups
+  }
+
+  /** How many of so many prompts go together that are as far: as many for each thread. */
+  #groupSize(count: number, { start, end }: Pass): number {
+    if (!addsAlike(this.#config, this.#threads, start, end - start)) return 1
+    const most = Math.min(count, Math.max(1, Math.floor(MOST_TOKENS_SEEN / end)))
+    return most <= this.#threads ? most : most - (most % this.#threads)
+  }
+
+  /** Reads a group, and lets all readings have what it gave that begin like one of its own. */
+  async #readGroup(
+    group: readonly Reading[],
+    readings: readonly Reading[],
+    logits: Float32Array[],
+  ): Promise<void> {
+    const places = new Map(group.map(({ pass }, place) => [pass.prefix, place]))
+    let fetched: Fetched | undefined
+    for (const { index, row, pass } of readings) {
+      const place = places.get(pass.prefix)
+      if (place === undefined) continue
+      const { start, end, last } = pass
+      const shared = this.#plan.isShared(pass)
+      const values = (end - start) * valuesPerToken(this.#config) + (last ? this.#config.vocabularySize : 0)
+      const own = await this.#plan.read(pass, Float32Array.BYTES_PER_ELEMENT * values, async () => {
+        fetched ??= await this.#run(group)
+        return partOf(fetched, place, group.length, shared)
+      })
+      this.#passes.cache.append(own, [row], [start], [end - start])
+      if (last) logits[index] = own[LOGITS]!.data as Float32Array
+    }
+  }
+
+  #run(group: readonly Reading[]): Promise<Fetched> {
+    const parts = group.map(({ row, prompt, pass: { start, end } }) => ({
+      row,
+      tokens: prompt.subarray(start, end),
+      first: start,
+    }))
+    return this.#passes.read(parts, group[0]!.pass.last)
+  }
+}
+
+/**
+ * Whether products add in the same order when threads share them out as when each thread has its own: a pass over
+ * `tokens` tokens of one prompt has few products, one over several prompts has many.
+ */
+function addsAlike(
+  { hiddenSize, intermediateSize, heads, keyValueHeads, headDim }: ModelConfig,
+  threads: number,
+  start: number,
+  tokens: number,
+): boolean {
+  const widths = [hiddenSize, intermediateSize, heads * headDim, keyValueHeads * headDim]
+  if (widths.some(width => dependsOnThreads(width, tokens))) return false
+  // Attention has a product for each head of keys: there is one for each thread, or they are shared out.
+  const rows = queryRows({ heads, keyValueHeads }) * tokens
+  return keyValueHeads >= threads || ![headDim, tokens, start].some(width => dependsOnThreads(rows, width))
+}
+
+/** What a pass of `parts` prompts gave for one of them. @param copy what it is made of need not be held any longer. */
+function partOf(fetched: Fetched, part: number, parts: number, copy: boolean): Fetched {
+  if (parts === 1) return fetched
+  const tensors = Object.entries(fetched).map(([name, { data, dims }]) => {
+    const all = data as Float32Array
+    const size = all.length / parts
+    const own = all.subarray(part * size, (part + 1) * size)
+    return [name, new Tensor('float32', copy ? own.slice() : own, [dims[0]! / parts, ...dims.slice(1)])]
+  })
+  return Object.fromEntries(tensors)
+}
