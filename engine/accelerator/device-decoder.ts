@@ -22,6 +22,7 @@ import { DeviceSessions } from './device-sessions.ts'
 import { partName } from './head-graphs.ts'
 import { type ResidentWeights, rowRuns } from './resident.ts'
 import { type Scope, scoped } from './scope.ts'
+import { uploadAll } from './upload-all.ts'
 
 /** Most tokens of a prompt read in one pass. */
 const LONGEST_PASS = 128
@@ -71,8 +72,8 @@ export class DeviceDecoder {
     for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    await this.#cache.reserve(this.#rows, longest + sampling.maxNewTokens)
     try {
+      await this.#cache.reserve(this.#rows, longest + sampling.maxNewTokens)
       return await scoped(this.#device, scope => this.#decode(weights, requests, sampling, scope))
     } finally {
       this.#cache.free()
@@ -248,10 +249,14 @@ export class DeviceDecoder {
     return this.#sessions.get(kind, () => decodeGraph(this.#config, kind, runs), resident)
   }
 
+  #uploadRotary(): Promise<Record<string, Tensor>> {
+    const { cos, sin } = rotaryTables(this.#config)
+    return uploadAll(this.#device, { cosines: cos, sines: sin })
+  }
+
   /** What every pass of a call is fed. */
   async #fixed(weights: ResidentWeights): Promise<Feeds> {
-    const { cos, sin } = rotaryTables(this.#config)
-    this.#rotary ??= { cosines: await this.#device.upload(cos), sines: await this.#device.upload(sin) }
+    this.#rotary ??= await this.#uploadRotary()
     const head = weights.get(headName(this.#config))!
     const feeds: Record<string, Tensor> = { ...this.#rotary }
     for (const [name, resident] of weights) {

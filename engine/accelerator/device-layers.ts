@@ -14,6 +14,7 @@ import type { GradientSums } from './gradient-sums.ts'
 import { type DeviceLayerGraphs, layerGraphs } from './layer-graphs.ts'
 import type { ResidentWeights } from './resident.ts'
 import type { Scope } from './scope.ts'
+import { uploadAll } from './upload-all.ts'
 
 /** What is kept of a layer between forward and backward pass. */
 export interface LayerTrace {
@@ -151,14 +152,12 @@ export class DeviceLayers {
     const half = headDim / 2
     const rows = ({ data }: Tensor) =>
       new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
-    const made: Record<string, Tensor> = {
+    const feeds = await uploadAll(this.#device, {
       cos: rows(this.#tables.cos),
       sin: rows(this.#tables.sin),
       full: maskOf(length, length),
       ...(slidingWindow && { window: maskOf(length, slidingWindow.tokens) }),
-    }
-    const feeds: Record<string, Tensor> = {}
-    for (const [name, tensor] of Object.entries(made)) feeds[name] = await this.#device.upload(tensor)
+    })
     this.#positions = { length, feeds }
     return feeds
   }

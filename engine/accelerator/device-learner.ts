@@ -29,7 +29,7 @@ import { DeviceMerger } from './device-merger.ts'
 import { DeviceOptimiser, type StepOptions } from './device-optimiser.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import { GradientSums } from './gradient-sums.ts'
-import { downloadParameter, type Resident, type ResidentWeights } from './resident.ts'
+import { downloadParameter, freeWeights, type Resident, type ResidentWeights } from './resident.ts'
 import { scoped } from './scope.ts'
 
 /** Sizes of a pass do not decide over the order of sums on a device. */
@@ -150,7 +150,12 @@ export class DeviceLearner {
     const step: StepOptions = { scale, options, made: async () => {}, frees: () => true }
     const updated = await this.optimiser.step(adapter, sums, step)
     this.#sums = undefined
-    return { weights: await this.#merger!.merge(base, updated, made), adapter: updated, gradientNorm }
+    try {
+      return { weights: await this.#merger!.merge(base, updated, made), adapter: updated, gradientNorm }
+    } catch (error) {
+      freeWeights(updated)
+      throw error
+    }
   }
 
   /** Frees what it holds on the device. */

@@ -6,7 +6,7 @@ import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Device } from './device.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
-import { Resident, type ResidentWeights } from './resident.ts'
+import { keepAll, Resident, type ResidentWeights } from './resident.ts'
 import { scoped } from './scope.ts'
 
 export class DeviceMerger {
@@ -34,20 +34,22 @@ export class DeviceMerger {
     adapter: ResidentWeights,
     made: (name: string, weight: Resident) => Promise<void>,
   ): Promise<ResidentWeights> {
-    const merged = new Map(base)
     const session = await this.#sessions.get('merge', () => mergeGraph(this.#lora))
-    for (const name of [...base.keys()].sort()) {
-      let weight = base.get(name)!
-      if (this.#adapted.has(name)) {
-        const { a, b } = factorNames(name)
-        const feeds = { w: weight.whole, a: adapter.get(a)!.whole, b: adapter.get(b)!.whole }
-        const y = await scoped(this.#device, async scope => scope.keep((await session.run(feeds, scope)).y!))
-        weight = new Resident(this.#device, weight.dims, [y])
-        merged.set(name, weight)
+    return scoped(this.#device, async scope => {
+      const merged = new Map<string, Resident>()
+      for (const name of [...base.keys()].sort()) {
+        let weight = base.get(name)!
+        if (this.#adapted.has(name)) {
+          const { a, b } = factorNames(name)
+          const feeds = { w: weight.whole, a: adapter.get(a)!.whole, b: adapter.get(b)!.whole }
+          const { y } = await session.run(feeds, scope)
+          weight = new Resident(this.#device, weight.dims, [y!])
+          merged.set(name, weight)
+        }
+        await made(name, weight)
       }
-      await made(name, weight)
-    }
-    return merged
+      return new Map([...base, ...keepAll(scope, merged)])
+    })
   }
 }
 

@@ -8,7 +8,7 @@ import type { Device } from './device.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import { type GradientSums, zerosLike } from './gradient-sums.ts'
 import { squaresGraph } from './graphs.ts'
-import { downloadParameter, Resident, type ResidentWeights } from './resident.ts'
+import { downloadParameter, freeWeights, keepAll, Resident, type ResidentWeights } from './resident.ts'
 import { type Scope, scoped } from './scope.ts'
 
 interface Moments {
@@ -73,11 +73,12 @@ export class DeviceOptimiser {
       for (const name of [...weights.keys()].sort()) {
         const weight = weights.get(name)!
         const next = await this.#one(name, weight, sums, weight.dims.length > 1 ? decayed : exempt)
+        for (const part of next.parts) scope.own(part)
         updated.set(name, next)
         await made(name, next)
         if (frees(name)) weight.free()
       }
-      return updated
+      return keepAll(scope, updated)
     })
   }
 
@@ -100,8 +101,14 @@ export class DeviceOptimiser {
     this.free()
     this.#steps = state?.steps ?? 0
     if (!state) return
-    const [m, v] = [await upload(state.m), await upload(state.v)]
-    for (const [name, mean] of m) this.#moments.set(name, { m: mean, v: v.get(name)! })
+    const m = await upload(state.m)
+    try {
+      const v = await upload(state.v)
+      for (const [name, mean] of m) this.#moments.set(name, { m: mean, v: v.get(name)! })
+    } catch (error) {
+      freeWeights(m)
+      throw error
+    }
   }
 
   free(): void {
@@ -141,12 +148,18 @@ export class DeviceOptimiser {
   async #momentsOf(name: string, weight: Resident): Promise<Moments> {
     const known = this.#moments.get(name)
     if (known) return known
-    const zeros = async () => {
-      const parts: Tensor[] = []
-      for (const part of weight.parts) parts.push(await zerosLike(this.#device, this.#sessions, part.dims))
-      return new Resident(this.#device, weight.dims, parts)
-    }
-    const moments = { m: await zeros(), v: await zeros() }
+    const moments = await scoped(this.#device, async scope => {
+      const zeros = async () => {
+        const parts: Tensor[] = []
+        for (const part of weight.parts) {
+          parts.push(scope.own(await zerosLike(this.#device, this.#sessions, part.dims)))
+        }
+        return new Resident(this.#device, weight.dims, parts)
+      }
+      const [m, v] = [await zeros(), await zeros()]
+      for (const part of [...m.parts, ...v.parts]) scope.keep(part)
+      return { m, v }
+    })
     this.#moments.set(name, moments)
     return moments
   }

@@ -21,10 +21,15 @@ export class GradientSums {
     parameters: ReadonlyMap<string, Resident>,
   ): Promise<GradientSums> {
     const sums = new GradientSums(device)
-    for (const [name, { dims, parts }] of parameters) {
-      const zeros: Tensor[] = []
-      sums.#sums.set(name, { dims, parts: zeros })
-      for (const part of parts) zeros.push(await zerosLike(device, sessions, part.dims))
+    try {
+      for (const [name, { dims, parts }] of parameters) {
+        const zeros: Tensor[] = []
+        sums.#sums.set(name, { dims, parts: zeros })
+        for (const part of parts) zeros.push(await zerosLike(device, sessions, part.dims))
+      }
+    } catch (error) {
+      sums.free()
+      throw error
     }
     return sums
   }

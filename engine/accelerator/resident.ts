@@ -4,6 +4,7 @@ import type { ModelConfig } from '../architectures/config.ts'
 import { EMBEDDING, headName } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
 import type { Device } from './device.ts'
+import { type Scope, scoped } from './scope.ts'
 
 export class Resident {
   readonly dims: readonly number[]
@@ -26,7 +27,7 @@ export class Resident {
     return this.parts[0]!
   }
 
-  /** Once is enough. */
+  /** May be called again. */
   free(): void {
     if (this.#freed) return
     this.#freed = true
@@ -47,33 +48,42 @@ export function rowRuns(rows: number, rowBytes: number, bytes: number): readonly
 }
 
 /** Which parameters are cut: embedding and output head, whose rows are the vocabulary's. */
-export function isCut(config: ModelConfig, name: string): boolean {
+function isCut(config: ModelConfig, name: string): boolean {
   return name === EMBEDDING || name === headName(config)
 }
 
-/** Copies of weights on the device. */
-export async function uploadWeights(
+/** Copies of weights on the device: all of them or, where it fails, none. */
+export function uploadWeights(
   device: Device,
   config: ModelConfig,
   weights: Weights,
 ): Promise<Map<string, Resident>> {
-  const resident = new Map<string, Resident>()
-  for (const [name, tensor] of weights) {
-    resident.set(name, await uploadParameter(device, tensor, isCut(config, name)))
-  }
-  return resident
+  return scoped(device, async scope => {
+    const resident = new Map<string, Resident>()
+    for (const [name, tensor] of weights) {
+      const parts: Tensor[] = []
+      for (const part of isCut(config, name) ? runsOf(tensor, device.bindingBytes) : [tensor]) {
+        parts.push(scope.own(await device.upload(part)))
+      }
+      resident.set(name, new Resident(device, tensor.dims, parts))
+    }
+    return keepAll(scope, resident)
+  })
 }
 
-async function uploadParameter(device: Device, tensor: Tensor, cut: boolean): Promise<Resident> {
-  if (!cut) return new Resident(device, tensor.dims, [await device.upload(tensor)])
-  const [rows, width] = tensor.dims as [number, number]
-  const data = tensor.data as Float32Array
-  const parts: Tensor[] = []
-  for (const [from, to] of rowRuns(rows, 4 * width, device.bindingBytes)) {
-    const run = new Tensor('float32', data.subarray(from * width, to * width), [to - from, width])
-    parts.push(await device.upload(run))
-  }
-  return new Resident(device, tensor.dims, parts)
+/** Runs of a matrix's rows, as views, each of at most `bytes`. */
+function runsOf({ dims, data }: Tensor, bytes: number): Tensor[] {
+  const [rows, width] = dims as [number, number]
+  return rowRuns(rows, 4 * width, bytes).map(([from, to]) => {
+    const run = (data as Float32Array).subarray(from * width, to * width)
+    return new Tensor('float32', run, [to - from, width])
+  })
+}
+
+/** Hands the scope's tensors of these parameters over to the caller. */
+export function keepAll<W extends ResidentWeights>(scope: Scope, weights: W): W {
+  for (const { parts } of weights.values()) for (const part of parts) scope.keep(part)
+  return weights
 }
 
 /** A copy on the CPU. */
