@@ -18,7 +18,7 @@ export class Policies {
   readonly #keep: number
   #versions: Map<number, Held>
   #newest = 0
-  /** Hashing reads every byte, and weights never change: once is enough. */
+  /** Hashing reads every byte, and weights do not change while they are held: once is enough. */
   readonly #hashes = new WeakMap<object, string>()
 
   private constructor(backend: PolicyBackend, config: ModelConfig, teacher: Held, keep: number) {

@@ -35,14 +35,23 @@ export function nextName(name: string): string {
 type Kind = 'read' | 'step'
 
 /**
- * Inputs: `x` [1, S, D] (read) or [R, 1, D] (step), embedded; `positions` int64 [1, S] or [R, 1]; `cosines`, `sines`
- * [context, E/2]; `mask` [S, L + S] or [R, 1, L], and `window.mask` likewise where layers have windows; the cache, each
- * [R·K, L, E]; `row` [K] int32, the cache's rows of the sequence (read); `places` [R·K, 2] int64, where in the cache
- * the token goes (step); the layers' weights, the final norm and `head.P`; `heads.shape` and `groups.shape` [3] int64, of
- * attention's scores: [H, S, L + S] and [K, G·S, L + S] (read), or [R, H, L] and [R·K, G, L] (step).
+ * Inputs, of `read` and of `step` where they differ:
  *
- * Outputs: `logits` [1, V] of the last token, or [N, V] of the rows that `wanted` [N] int32 names (step); the `next.` of each cache name: what was made of it, [K, S, E]
- * (read), or the next cache (step).
+ *     x                          [1, S, D] or [R, 1, D], embedded
+ *     positions                  [1, S] or [R, 1] int64
+ *     cosines, sines             [context, E/2]
+ *     mask                       [S, L + S] or [R, 1, L]; `window.mask` likewise, where layers have windows
+ *     keys.N, values.N           [R·K, L, E], the cache
+ *     row                        read: [K] int32, the cache's rows of the sequence
+ *     places                     step: [R·K, 2] int64, where in the cache the token goes
+ *     wanted                     step: [N] int32, the rows whose logits are wanted
+ *     heads.shape, groups.shape  [3] int64, of attention's scores: [H, S, L + S] and [K, G·S, L + S], or [R, H, L] and
+ *                                [R·K, G, L]
+ *
+ * and the layers' weights, the final norm and `head.P`.
+ *
+ * Outputs: `logits` [1, V] of what follows the last token, or [N, V]; the `next.` of each cache name: what the pass made,
+ * [K, S, E], or the next cache.
  */
 export function decodeGraph(config: ModelConfig, kind: Kind, runs: Runs): Uint8Array {
   const { hiddenSize: D, headDim: E, keyValueHeads: K, vocabularySize: V } = config

@@ -28,7 +28,7 @@ export interface Device {
   session(name: string, model: Uint8Array, resident?: 'all' | readonly string[]): Promise<DeviceSession>
   /** A copy there; the caller frees it. */
   upload(tensor: Tensor): Promise<Tensor>
-  /** A copy on the CPU. */
+  /** The tensor on the CPU, only to be read: a copy, or the tensor itself where it is there already. */
   download(tensor: Tensor): Promise<Tensor>
   free(tensor: Tensor): void
   /** Releases the sessions. Tensors are their owners' to free. */

@@ -19,9 +19,9 @@ const LOADED_CUDA =
 
 const ADVICE: Readonly<Record<Device['kind'], string>> = {
   webgpu:
-    'no adapter that it takes was found (`grasp doctor` tells which there are). On Linux install the Vulkan loader and the driver of the GPU (Debian: libvulkan1 and ' +
-    'mesa-vulkan-drivers, or the vendor’s driver), see that vulkaninfo lists it, and that VK_DRIVER_FILES, if it is ' +
-    'set, names its file; or set model.device to cpu.',
+    'no adapter that it takes was found (`grasp doctor` tells which there are). On Linux install the Vulkan loader and ' +
+    'the driver of the GPU (Debian: libvulkan1 and mesa-vulkan-drivers, or the vendor’s driver), see that vulkaninfo ' +
+    'lists it, and that VK_DRIVER_FILES, if it is set, names its file; or set model.device to cpu.',
   cuda:
     'the CUDA provider of onnxruntime is not installed. Install CUDA 12 and cuDNN 9, then run ' +
     '`node node_modules/onnxruntime-node/script/install.js --onnxruntime-node-install=cuda12`, which downloads ' +

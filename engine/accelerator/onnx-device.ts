@@ -50,7 +50,7 @@ class OnnxDevice implements Device {
     return this.#live.size
   }
 
-  /** Runs a first graph: only then is the device asked for. */
+  /** Loads a first graph: only then is the device asked for. */
   async probe(): Promise<void> {
     try {
       // onnxruntime would write to standard error what it does not find.

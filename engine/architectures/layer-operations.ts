@@ -1,7 +1,8 @@
 /**
  * What decoder layers are made of. An architecture writes its layer once, against these operations; what they do
  * with it is up to who gives them: build the differentiable graph (learner/layer-operations.ts), build the graph
- * that decodes against a cache (decoding/layer-operations.ts), or tell the parameters (layer-parameters.ts).
+ * that decodes against a cache (decoding/layer-operations.ts, accelerator/decode-graphs.ts), or tell the parameters
+ * (layer-parameters.ts).
  *
  * X stands for activations: a row of features for each token. Names are those of parameters behind
  * `model.layers.N.`, without `.weight` and `.bias`.

@@ -13,7 +13,7 @@ import type { MemorySettings } from './settings.ts'
 const MIB = 2 ** 20
 /** Node, the libraries, the tokenizer and the sessions before they have run. */
 export const PROCESS_BYTES = 200 * MIB
-/** More sequences are never decoded together, and most tokens of a step (engine/decoding). */
+/** Most sequences that are decoded together, and most tokens of one step (engine/decoding). */
 const [MOST_ROWS, STEP_TOKENS] = [32, 64]
 
 export interface EngineMemory {

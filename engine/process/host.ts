@@ -1,6 +1,7 @@
 /**
- * The engine's process: answers the parent's requests in order, and lives exactly as long as the parent wants.
- * The parent decides what a Ctrl-C makes of the step at hand, so signals that ask to end are not obeyed here. When the parent is gone, however it died, the channel closes and this process ends.
+ * The engine's process: answers the parent's requests in order, and lives exactly as long as the parent wants. What
+ * becomes of the step at hand after a Ctrl-C is the parent's to decide, so signals that ask to end are not obeyed here.
+ * When the parent is gone, however it died, the channel closes and this process ends.
  */
 
 import { openLocalEngine } from '../local-engine.ts'

@@ -12,8 +12,9 @@ import type { ScoredSide, Side } from './side.ts'
 import { topKPair } from './top-k-pair.ts'
 
 /**
- * The numbers a token are of the f32 logits, whatever the distributions are rounded to.
- * @throws GraspError PROMPT_TOO_LONG; CONFIG_INVALID when k is not in 1 … V.
+ * Log-sum-exps, log-probabilities and KL are those of the f32 logits, whatever the distributions are rounded to.
+ * @returns one for each item, in order
+ * @throws GraspError PROMPT_TOO_LONG, RECORD_INVALID; CONFIG_INVALID when k is not in 1 … V.
  */
 export async function score(
   scorer: Scorer,

@@ -25,8 +25,8 @@ export interface AttentionOptions {
 }
 
 /**
- * Queries that look at the same keys. Blocks of rows that follow each other and look at no more than they may
- * spare a causal attention the half of the scores that its mask would discard.
+ * Queries that are multiplied with the same keys. A causal mask discards half of the scores: where the queries are cut
+ * into blocks, each with no more keys than the mask lets it see, most of that half is never computed.
  */
 export interface AttentionBlock {
   readonly queries: Range
