@@ -1,14 +1,18 @@
 /**
- * Loads a model directory, hashes its weights, steps AdamW with and without hashing beside it, and saves checkpoints:
+ * Loads a model directory, hashes its weights, steps AdamW with and without hashing beside it, saves checkpoints, and
+ * publishes policies as the trainer does, keeping two, on the disk when the export returns or not, in turn:
  * `node --import tsx bench/weights.ts DIR [CHECKPOINT]` (a folder that is made and removed; none: nothing is saved).
  */
 import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { saveCheckpoint } from '../engine/checkpoint/checkpoint.ts'
 import { adamw, initialState } from '../engine/optimiser/adamw.ts'
+import { replaceFolder } from '../engine/weights/durable.ts'
 import { HashThread } from '../engine/weights/hash-thread.ts'
 import { loadModelDirectory } from '../engine/weights/model-directory.ts'
 import { WeightsHasher, weightsHash } from '../engine/weights/weights-hash.ts'
+import { writeModel } from '../engine/weights/write-model.ts'
 
 const [path, checkpoint] = process.argv.slice(2)
 if (path === undefined) throw new Error('name a model directory')
@@ -66,8 +70,20 @@ await thread.close()
 if (checkpoint !== undefined) {
   const model = { rawConfig, companions, teacher: weights, teacherHash: hash }
   const state = { policyVersion: 1, policies: new Map([[1, weights]]), optimiser, state: {} }
-  for (let round = 0; round < 3; round++) {
-    await timed('checkpoint', () => saveCheckpoint(checkpoint, model, state, hash))
+  const save = (what: string) => timed(what, () => saveCheckpoint(checkpoint, model, state, hash))
+  for (let round = 0; round < 3; round++) await save('checkpoint')
+  const published = (version: number) => join(`${checkpoint}-policies`, String(version))
+  for (let version = 0; version < 12; version++) {
+    const durable = Math.floor(version / 3) % 2 === 0
+    const fill = async (folder: string) => {
+      await writeModel(folder, model, weights, 'f32', { durable })
+    }
+    await timed(durable ? 'policy, on the disk' : 'policy, not waited for', () =>
+      replaceFolder(published(version), undefined, fill, { durable }),
+    )
+    await timed('prune', () => rm(published(version - 2), { recursive: true, force: true }))
+    if (version % 3 === 2) await save('checkpoint after these')
   }
+  await rm(`${checkpoint}-policies`, { recursive: true })
   await rm(checkpoint, { recursive: true })
 }
