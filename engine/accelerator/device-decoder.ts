@@ -10,6 +10,7 @@ import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { PromptPasses } from '../decoding/prompt-passes.ts'
 import { checkRequest, drawToken, type Request, type Row } from '../decoding/row.ts'
+import { MASKED } from '../learner/positions.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
 import type { Feeds, Fetched } from '../runtime/session.ts'
 import { Sampler } from '../sampling/sampler.ts'
@@ -30,7 +31,6 @@ const LONGEST_PASS = 128
 const MOST_BYTES_KEPT = 256 * 2 ** 20
 /** Most sequences decoded together. */
 const MOST_ROWS = 32
-const MASKED = -1e30
 
 export interface DeviceDecoderOptions {
   readonly tokensPerPass: number

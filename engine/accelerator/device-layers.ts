@@ -2,9 +2,11 @@
 import { Tensor } from 'onnxruntime-node'
 import { type ModelConfig, windowOf } from '../architectures/config.ts'
 import { layerParameters } from '../architectures/layer-parameters.ts'
-import { rotaryTables } from '../architectures/rotary-tables.ts'
+import { firstPositions, type RotaryTables, rotaryTables } from '../architectures/rotary-tables.ts'
 import { resolveShape } from '../learner/buffers.ts'
 import { trainedShapes } from '../learner/layer-graphs.ts'
+import type { LayerTrace } from '../learner/layers.ts'
+import { MASKED } from '../learner/positions.ts'
 import type { LoraOptions } from '../port.ts'
 import type { Feeds } from '../runtime/session.ts'
 import { layerParameter } from '../weights/parameter-shapes.ts'
@@ -16,16 +18,6 @@ import type { ResidentWeights } from './resident.ts'
 import type { Scope } from './scope.ts'
 import { uploadAll } from './upload-all.ts'
 
-/** What is kept of a layer between forward and backward pass. */
-export interface LayerTrace {
-  readonly x: Tensor
-  /** Absent where the budget was used up. */
-  readonly kept?: Feeds
-}
-
-/** Low enough that the exponential of any score with it is 0. */
-const MASKED = -1e30
-
 export class DeviceLayers {
   readonly #device: Device
   readonly #config: ModelConfig
@@ -36,7 +28,7 @@ export class DeviceLayers {
   /** Names behind `model.layers.N.`: the parameters, or the factors of an adapter. */
   readonly #trained: readonly string[]
   readonly #adapted: boolean
-  readonly #tables: ReturnType<typeof rotaryTables>
+  readonly #tables: RotaryTables
   /** Of the latest length. */
   #positions: { readonly length: number; readonly feeds: Readonly<Record<string, Tensor>> } | undefined
 
@@ -148,13 +140,9 @@ export class DeviceLayers {
   async #positionsOf(length: number): Promise<Readonly<Record<string, Tensor>>> {
     if (this.#positions?.length === length) return this.#positions.feeds
     this.free()
-    const { slidingWindow, headDim } = this.#config
-    const half = headDim / 2
-    const rows = ({ data }: Tensor) =>
-      new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
+    const { slidingWindow } = this.#config
     const feeds = await uploadAll(this.#device, {
-      cos: rows(this.#tables.cos),
-      sin: rows(this.#tables.sin),
+      ...firstPositions(this.#tables, length),
       full: maskOf(length, length),
       ...(slidingWindow && { window: maskOf(length, slidingWindow.tokens) }),
     })

@@ -1,5 +1,5 @@
 /** Small graphs that move and sum what is on a device. */
-import type { ElementType } from '../onnx/element-type.ts'
+import { type ElementType, elementTypeCode } from '../onnx/element-type.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
 
@@ -63,7 +63,7 @@ export function embeddingGradientGraph(width: number, scale: number): Uint8Array
   return graph('embedding gradient', 2, g => {
     const sum = tensor(g, 'sum', 2)
     const same = g.node('Equal', [g.input('groups', 'int32', ['U', 1]), g.input('group', 'int32', [1, 'N'])])
-    const choice = g.node('Cast', [same], { to: 1 })
+    const choice = g.node('Cast', [same], { to: elementTypeCode('float32') })
     const rows = g.node('Gemm', [choice, flat(g, tensor(g, 'dx', 3), width)], { alpha: { float: scale } })
     const before = g.node('Gather', [sum, g.input('ids', 'int32', ['U'])], { axis: 0 })
     return g.node('ScatterND', [sum, g.input('places', 'int64', ['U', 1]), g.node('Add', [before, rows])])

@@ -4,15 +4,11 @@ import { norm } from '../architectures/norm.ts'
 import { gradient } from '../graph/gradient.ts'
 import { input } from '../graph/input.ts'
 import { buildModel } from '../graph/model.ts'
-import { gatherLast } from '../graph/operations/gather-last.ts'
 import { linear } from '../graph/operations/linear.ts'
-import { logSoftmax } from '../graph/operations/log-softmax.ts'
-import { maxLast } from '../graph/operations/max-last.ts'
 import { concat, type Range } from '../graph/operations/slice.ts'
 import { softCap } from '../graph/operations/soft-cap.ts'
-import { subtract } from '../graph/operations/subtract.ts'
 import type { Value } from '../graph/value.ts'
-import { forwardKl } from '../losses/forward-kl.ts'
+import { tokenNumbers } from '../learner/head-graphs.ts'
 import { LOSS_KINDS, type LossGraph, type LossKind } from '../losses/loss-kind.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
 
@@ -69,19 +65,7 @@ export function numbersGraph(config: ModelConfig, runs: Runs): Uint8Array {
     const hidden = input(`${side}.hidden`, ['N', config.hiddenSize])
     return logitsOf(config, hidden, parts(config, `${side}.head`, runs), runs)
   }
-  const [student, teacher] = [logits('student'), logits('teacher')]
-  const numbers = (values: Value) => {
-    const logp = logSoftmax(values)
-    return { lse: subtract(maxLast(values), maxLast(logp)), logp: gatherLast(logp, observed) }
-  }
-  const [s, t] = [numbers(student), numbers(teacher)]
-  return build('token numbers', {
-    'student.lse': s.lse,
-    'teacher.lse': t.lse,
-    'student.logp': s.logp,
-    'teacher.logp': t.logp,
-    kl: forwardKl(student, teacher),
-  })
+  return build('token numbers', tokenNumbers(logits('student'), logits('teacher'), observed))
 }
 
 function parts({ hiddenSize: D }: ModelConfig, name: string, runs: Runs): Value[] {

@@ -32,3 +32,10 @@ export function rotaryTables(config: ModelConfig, positions: number = config.con
     sin: new Tensor('float32', sin, [positions, half]),
   }
 }
+
+/** The first `length` positions of tables, as views. */
+export function firstPositions({ cos, sin }: RotaryTables, length: number): RotaryTables {
+  const first = ({ data, dims: [, half] }: Tensor) =>
+    new Tensor('float32', (data as Float32Array).subarray(0, length * half!), [length, half!])
+  return { cos: first(cos), sin: first(sin) }
+}

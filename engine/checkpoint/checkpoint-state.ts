@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 
 const FORMAT = 1
-const FILE = 'state.json'
+export const STATE_FILE = 'state.json'
 
 const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/)
 const loraSchema = z.strictObject({
@@ -43,7 +43,7 @@ export function stateJson(state: CheckpointState): string {
 }
 
 export async function readState(folder: string): Promise<CheckpointState> {
-  const path = join(folder, FILE)
+  const path = join(folder, STATE_FILE)
   let raw: unknown
   try {
     raw = JSON.parse(await readFile(path, 'utf8'))
@@ -59,8 +59,6 @@ export async function readState(folder: string): Promise<CheckpointState> {
   if (checksum(body) !== expected) throw invalid(path, 'is damaged: its checksum does not match')
   return parsed.data
 }
-
-export const STATE_FILE = FILE
 
 function checksum(body: unknown): string {
   return createHash('sha256').update(JSON.stringify(body)).digest('hex')

@@ -1,18 +1,16 @@
 /** Small graphs that show whether a provider computes, and computes rightly. */
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { elementTypeCode } from '../onnx/element-type.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import type { Provider } from './provider.ts'
 
-/** ONNX's numbers of element types. */
-const [FLOAT, FLOAT16] = [1, 10]
-
-export interface TrialOptions {
+interface TrialOptions {
   /** Results stay on the device. */
   readonly resident?: boolean
 }
 
 /** A session whose every node runs on the provider: none is left to the CPU in silence. */
-export function trialSession(
+function trialSession(
   provider: Provider,
   model: Uint8Array,
   { resident = false }: TrialOptions = {},
@@ -63,8 +61,8 @@ export async function productError(provider: Provider): Promise<number> {
 /** Whether numbers of 16 bits are computed with. Throws where they are not. */
 export async function halfPrecision(provider: Provider): Promise<boolean> {
   const g = new GraphBuilder('half')
-  const x = g.node('Cast', [g.input('x', 'float32', [4])], { to: FLOAT16 })
-  g.output(g.node('Cast', [g.node('Mul', [x, x])], { to: FLOAT }), 'float32', [4], 'y')
+  const x = g.node('Cast', [g.input('x', 'float32', [4])], { to: elementTypeCode('float16') })
+  g.output(g.node('Cast', [g.node('Mul', [x, x])], { to: elementTypeCode('float32') }), 'float32', [4], 'y')
   const session = await trialSession(provider, g.build())
   const { y } = await session.run({ x: new Tensor('float32', Float32Array.of(1, 2, 3, 4), [4]) })
   return [1, 4, 9, 16].every((value, i) => (y!.data as Float32Array)[i] === value)
@@ -78,7 +76,7 @@ export async function staysOnDevice(): Promise<boolean> {
 }
 
 /** What buffers are filled with. */
-export const FILLING = 1.5
+const FILLING = 1.5
 
 /** A session that makes a buffer of any size on the WebGPU device, and one that reads it there. */
 export async function bufferSessions() {

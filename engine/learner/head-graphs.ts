@@ -67,20 +67,22 @@ export function numbersGraph(config: ModelConfig): Uint8Array {
   const observed = input('observed', ['N', 1], 'int64')
   const logits = (side: string) =>
     logitsOf(config, input(`${side}.hidden`, ['N', D]), input(`${side}.head`, [V, D]))
-  const student = logits('student')
-  const teacher = logits('teacher')
-  const numbers = (values: Value) => {
-    const logp = logSoftmax(values)
+  return buildModel('token numbers', tokenNumbers(logits('student'), logits('teacher'), observed), {}, true)
+}
+
+/** The outputs of `numbersGraph`, of logits [N, V] of both sides and `observed` [N, 1] int64. */
+export function tokenNumbers(student: Value, teacher: Value, observed: Value): Record<string, Value> {
+  const numbers = (logits: Value) => {
+    const logp = logSoftmax(logits)
     // max l = max log p + lse, so that the log-sum-exp costs no second pass of exponentials.
-    return { lse: subtract(maxLast(values), maxLast(logp)), logp: gatherLast(logp, observed) }
+    return { lse: subtract(maxLast(logits), maxLast(logp)), logp: gatherLast(logp, observed) }
   }
   const [s, t] = [numbers(student), numbers(teacher)]
-  const outputs = {
+  return {
     'student.lse': s.lse,
     'teacher.lse': t.lse,
     'student.logp': s.logp,
     'teacher.logp': t.logp,
     kl: forwardKl(student, teacher),
   }
-  return buildModel('token numbers', outputs, {}, true)
 }

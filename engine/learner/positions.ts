@@ -11,7 +11,7 @@
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
-import { rotaryTables } from '../architectures/rotary-tables.ts'
+import { firstPositions, rotaryTables } from '../architectures/rotary-tables.ts'
 import { input } from '../graph/input.ts'
 import type { AttentionBlock } from '../graph/operations/attention.ts'
 import type { Range } from '../graph/operations/slice.ts'
@@ -41,7 +41,7 @@ const BLOCKS = 4
 export const LEAST_LENGTH = BLOCKS
 
 /** Low enough that the exponential of any score with it is 0. */
-const MASKED = -1e30
+export const MASKED = -1e30
 
 /** Which reaches a model's layers have. */
 export function reachesOf({ slidingWindow }: ModelConfig): readonly Reach[] {
@@ -115,15 +115,12 @@ export function positionLengths(
  */
 export function positionFeeds(config: ModelConfig): (length: number, from?: number) => Feeds {
   const tables = rotaryTables(config)
-  const half = config.headDim / 2
   let known = ''
   let feeds: Feeds = {}
   return (length, from = 0) => {
     const key = `${length} ${from}`
     if (key !== known) {
-      const rows = ({ data }: Tensor) =>
-        new Tensor('float32', (data as Float32Array).subarray(0, length * half), [length, half])
-      feeds = { cos: rows(tables.cos), sin: rows(tables.sin), ...blockFeeds(endsOf(length, from), config) }
+      feeds = { ...firstPositions(tables, length), ...blockFeeds(endsOf(length, from), config) }
       known = key
     }
     return feeds

@@ -14,11 +14,8 @@ export interface Sequence {
 }
 
 /** A training item with what is derived of it; `index` is its place in the call. */
-export interface Work {
+export interface Work extends Sequence {
   readonly index: number
-  readonly ids: Int32Array
-  readonly from: number
-  readonly count: number
   readonly kind: LossKind
   readonly target: Target
   /** Only targets of equal widths share a pass. */
@@ -28,17 +25,21 @@ export interface Work {
 /** @throws GraspError SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG */
 export function workOf(config: ModelConfig, index: number, item: TrainItem): Work {
   const target = targetOf(item, config)
-  const { prompt, response } = item
-  const count = response.length
-  // The last token is predicted but predicts nothing: it is no input.
-  const ids = new Int32Array(prompt.length + Math.max(0, count - 1))
-  ids.set(prompt)
-  ids.set(response.subarray(0, Math.max(0, count - 1)), prompt.length)
-  checkLength(config, ids)
+  const sequence = responseSequence(item.prompt, item.response)
+  checkLength(config, sequence.ids)
   const widths = Object.values(target)
     .map(({ width }) => width)
     .join()
-  return { index, ids, from: prompt.length - 1, count, kind: lossKindOf(item), target, widths }
+  return { index, ...sequence, kind: lossKindOf(item), target, widths }
+}
+
+/** The rows that predict a response's tokens. Its last token is predicted but predicts nothing: it is no input. */
+export function responseSequence(prompt: Int32Array, response: Int32Array): Sequence {
+  const read = response.subarray(0, Math.max(0, response.length - 1))
+  const ids = new Int32Array(prompt.length + read.length)
+  ids.set(prompt)
+  ids.set(read, prompt.length)
+  return { ids, from: prompt.length - 1, count: response.length }
 }
 
 /**

@@ -12,7 +12,7 @@ import type { MemorySettings } from './settings.ts'
 
 const MIB = 2 ** 20
 /** Node, the libraries, the tokenizer and the sessions before they have run. */
-export const PROCESS_BYTES = 200 * MIB
+const PROCESS_BYTES = 200 * MIB
 /** Most sequences that are decoded together, and most tokens of one step (engine/decoding). */
 const [MOST_ROWS, STEP_TOKENS] = [32, 64]
 

@@ -5,7 +5,7 @@
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Scorer } from '../backend.ts'
 import type { TokenNumbers } from '../learner/head.ts'
-import type { Sequence } from '../learner/work.ts'
+import { responseSequence } from '../learner/work.ts'
 import type { Distributions, Scored, ScoreItem, ScoreOptions } from '../port.ts'
 import { encode } from './encode.ts'
 import type { ScoredSide, Side } from './side.ts'
@@ -27,7 +27,7 @@ export async function score(
   const hiddenOf = (side: Side, prompt: 'studentPrompt' | 'teacherPrompt') =>
     scorer.hiddenStates(
       side.weights,
-      items.map(item => sequenceOf(item[prompt], item.response)),
+      items.map(item => responseSequence(item[prompt], item.response)),
     )
   const studentHidden = await hiddenOf(student, 'studentPrompt')
   const teacherHidden = await hiddenOf(teacher, 'teacherPrompt')
@@ -94,14 +94,6 @@ function checkK({ encoding, numbersOnly, k }: ScoreOptions, { head }: Side): voi
   const V = head.dims[0]!
   if (k !== undefined && Number.isInteger(k) && k >= 1 && k <= V) return
   throw new GraspError('CONFIG_INVALID', `topk slices need k from 1 to the vocabulary's ${V}, not ${k}`)
-}
-
-/** The last response token predicts nothing, so it is no input. */
-function sequenceOf(prompt: Int32Array, response: Int32Array): Sequence {
-  const ids = new Int32Array(prompt.length + Math.max(0, response.length - 1))
-  ids.set(prompt)
-  ids.set(response.subarray(0, Math.max(0, response.length - 1)), prompt.length)
-  return { ids, from: prompt.length - 1, count: response.length }
 }
 
 function concat(parts: readonly Float32Array[]): Float32Array {
