@@ -141,6 +141,14 @@ export interface CommitRequest {
 
 export type ScanStart = { readonly offset: number } | { readonly time: number }
 
+/** What of a topic is read: all of it unless told. */
+export interface ScanOptions {
+  readonly partition?: number
+  readonly from?: ScanStart
+  /** At most so many records. */
+  readonly limit?: number
+}
+
 export interface TopicInfo {
   readonly topic: Topic
   readonly partitions: number
@@ -176,10 +184,7 @@ export interface Log {
   seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void>
 
   /** Reads records outside any group: from an offset or a time, to the present end. */
-  scan<T extends Topic>(
-    topic: T,
-    options?: { partition?: number; from?: ScanStart; limit?: number },
-  ): AsyncIterable<Delivery<T>>
+  scan<T extends Topic>(topic: T, options?: ScanOptions): AsyncIterable<Delivery<T>>
 
   /** Lets the topic's readers complete at its present end, until more is appended and it is sealed again. */
   seal(topics: readonly Topic[]): Promise<void>

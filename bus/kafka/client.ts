@@ -108,7 +108,6 @@ export interface Cluster {
   patience?: number
   connect(): Promise<void>
   disconnect(): Promise<void>
-  isConnected(): boolean
   addMultipleTargetTopics(topics: readonly string[]): Promise<void>
   refreshMetadata(): Promise<void>
   findTopicPartitionMetadata(topic: string): readonly { partitionId: number; leader: number }[]

@@ -3,6 +3,7 @@ import type { Admin } from 'kafkajs'
 import { Observable, throwError } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { type Records, TOPICS, type Topic } from '../../schemas/types.ts'
+import { checkName } from '../check-name.ts'
 import { createCodec } from '../codec.ts'
 import type {
   AppendOptions,
@@ -12,6 +13,7 @@ import type {
   Output,
   Place,
   ReadOptions,
+  ScanOptions,
   TopicInfo,
 } from '../port.ts'
 import { Client } from './client.ts'
@@ -20,13 +22,13 @@ import { Commits } from './commits.ts'
 import { kafkaFault } from './faults.ts'
 import { workerOf } from './membership.ts'
 import { Meta, noteKey, roundKey, schemaKey, sealKey } from './meta.ts'
-import { checkName, Names } from './names.ts'
+import { Names } from './names.ts'
 import { type KafkaCodec, type KafkaLogOptions, MAX_MESSAGE_BYTES } from './options.ts'
 import { Preparation } from './preparation.ts'
 import type { Reader, ReaderParts } from './reader.ts'
 import { Readers } from './readers.ts'
 import { within } from './retrying.ts'
-import { type ScanOptions, scanTopic } from './scan.ts'
+import { scanTopic } from './scan.ts'
 import { ensureTopics } from './topics.ts'
 import { Turns } from './turns.ts'
 import { Writer } from './writer.ts'

@@ -1,6 +1,7 @@
 /** What things are called in the cluster, which may hold many runs. */
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Topic } from '../../schemas/types.ts'
+import { checkName } from '../check-name.ts'
 
 /** Kafka's own limit on the length of a topic's name. */
 const MAX_TOPIC_NAME = 249
@@ -63,10 +64,4 @@ export class Names {
   appenderId(topic: Topic): string {
     return `${this.#base}.appender.${topic}`
   }
-}
-
-export function checkName(what: string, name: string): void {
-  if (name.length > 0 && name.length <= 200 && !name.includes('\0')) return
-  const message = `${what}: expected a name of 1 to 200 characters, got ${JSON.stringify(name.slice(0, 50))}`
-  throw new GraspError('CONFIG_INVALID', message)
 }

@@ -1,6 +1,6 @@
 /** Reading outside any group, to the present end. */
 import type { Topic } from '../../schemas/types.ts'
-import type { Delivery, ScanStart } from '../port.ts'
+import type { Delivery, ScanOptions, ScanStart } from '../port.ts'
 import type { RawMessage } from './client.ts'
 import type { ClusterLog } from './cluster-log.ts'
 import { deliver, prepare } from './delivery.ts'
@@ -8,12 +8,6 @@ import { fetchPartitions, listOffsets } from './fetch.ts'
 import type { KafkaCodec } from './options.ts'
 import { isAfter, type Mark, originOf } from './origin.ts'
 import { retrying } from './retrying.ts'
-
-export interface ScanOptions {
-  readonly partition?: number
-  readonly from?: ScanStart
-  readonly limit?: number
-}
 
 const LIMITS = { maxBytes: 2 << 20, maxWait: 100 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Observable, type Subscriber } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
+import { checkName } from '../check-name.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { endsMoved } from '../ends-moved.ts'
 import { noteChanged } from '../note-changed.ts'
@@ -15,6 +16,7 @@ import type {
   Output,
   Place,
   ReadOptions,
+  ScanOptions,
   TopicInfo,
 } from '../port.ts'
 import { writeEntry } from './entry.ts'
@@ -23,7 +25,7 @@ import { logFault } from './faults.ts'
 import { GroupCommit, type Job } from './group-commit.ts'
 import { Positions } from './positions.ts'
 import { Reader } from './reader.ts'
-import { type ScanOptions, scanTopic } from './scan.ts'
+import { scanTopic } from './scan.ts'
 import { Store } from './store.ts'
 import { WakeUp } from './wake-up.ts'
 import { Workers } from './workers.ts'
@@ -329,13 +331,6 @@ class LmdbLog implements Log {
   #closedError(): GraspError {
     return new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was closed`)
   }
-}
-
-/** Names are keys of the database, which takes keys of limited length. */
-function checkName(what: string, name: string): void {
-  if (name.length > 0 && name.length <= 200 && !name.includes('\0')) return
-  const message = `${what}: expected a name of 1 to 200 characters, got ${JSON.stringify(name.slice(0, 50))}`
-  throw new GraspError('CONFIG_INVALID', message)
 }
 
 function sizeOf(prepared: readonly Prepared[]): number {

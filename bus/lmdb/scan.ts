@@ -1,15 +1,9 @@
 /** Reading outside any group, to the present end. */
 import type { Topic } from '../../schemas/types.ts'
 import type { Codec } from '../codec.ts'
-import type { Delivery, ScanStart } from '../port.ts'
+import type { Delivery, ScanOptions, ScanStart } from '../port.ts'
 import { deliver } from './delivery.ts'
 import type { Store } from './store.ts'
-
-export interface ScanOptions {
-  readonly partition?: number
-  readonly from?: ScanStart
-  readonly limit?: number
-}
 
 interface Cursor {
   readonly partition: number

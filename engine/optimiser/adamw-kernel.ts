@@ -14,8 +14,9 @@
  *
  * The arrays go through the module's memory a piece at a time, small enough for the processor's cache.
  */
+
+import { assemble, TYPE, wasmKernel } from '../runtime/wasm-module.ts'
 import { MIX_1, MIX_2, RANDOM_HALVES } from './stochastic-rounding.ts'
-import { assemble, TYPE, wasmKernel } from './wasm-module.ts'
 
 /** f32, or the bits of bf16. */
 export type Moments = Float32Array | Uint16Array

@@ -1,5 +1,5 @@
 /** L2 norm over several arrays, summed in f64. */
-import { assemble, TYPE, wasmKernel } from './wasm-module.ts'
+import { assemble, TYPE, wasmKernel } from '../runtime/wasm-module.ts'
 
 /** Elements that go through the kernel's memory at a time: one page. */
 const PIECE = 16_384

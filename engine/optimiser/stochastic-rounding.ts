@@ -14,7 +14,7 @@ import { philox4x32 } from '../sampling/philox.ts'
 export const MIX_1 = 0x7feb352d
 export const MIX_2 = 0x846ca68b | 0
 
-/** WebAssembly (wasm-module.ts): of the place of the first of four elements, on the stack, their random words `draw`. */
+/** WebAssembly (runtime/wasm-module.ts): of the place of the first of four elements, on the stack, their random words `draw`. */
 export const RANDOM_HALVES = `
   words.splat words.lanes words.add key words.splat xor =draw
   draw draw 16 words.shift-right xor mix1 words.splat words.multiply =draw

@@ -2,7 +2,7 @@
  * `exponential` (exponential.ts) of a whole vocabulary in WebAssembly, two at a time, and their sum: the same operations
  * in the same order, so the same bits, in a third of the time.
  */
-import { assemble, TYPE, wasmKernel } from '../optimiser/wasm-module.ts'
+import { assemble, TYPE, wasmKernel } from '../runtime/wasm-module.ts'
 import { LEAST, PER_UNIT, POWERS, STEP_HIGH, STEP_LOW } from './exponential.ts'
 
 const PAGE = 65_536
