@@ -1,28 +1,55 @@
-/** A model's chat template (Jinja), as transformers renders it. */
+/**
+ * A model's chat template (Jinja), as transformers renders it. It comes with a model, so it is a program that nobody
+ * here has read: it reaches nothing but what it is given, and it must end.
+ */
 import { Template } from '@huggingface/jinja'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { Message } from '../port.ts'
 import type { CompanionFiles } from './companion-files.ts'
+import { TimeOver, withinTime } from './within-time.ts'
 
-/** Some templates write today's date, which would make prompts differ from day to day: it is always this one. */
-const FIXED_DATE = new Template('{% macro strftime_now(format) %}26 Jul 2024{% endmacro %}')
+/**
+ * Put before a template. Some write today's date, which would make prompts differ from day to day: it is always this
+ * one. The library's `range` makes a list of all that is asked for, however much memory it takes.
+ */
+const PRELUDE = new Template(
+  '{% macro strftime_now(format) %}26 Jul 2024{% endmacro %}{% set range = bounded_range %}',
+)
+
+/** Templates take milliseconds. */
+const LIMIT_SECONDS = 10
+
+/** Most numbers of a `range` in Jinja's own sandbox, which transformers renders in. */
+const MOST_IN_RANGE = 100_000
 
 export class ChatTemplate {
   readonly source: string
   readonly #path: string
+  readonly #seconds: number
   readonly #template: Template
   readonly #variables: Readonly<Record<string, unknown>>
   /** Some templates refuse a system message, some drop it: their system text goes into the user's turn. */
   readonly #takesSystem: boolean
 
-  /** @param specialTokens bos_token, eos_token and the like, as templates name them. */
-  constructor(path: string, source: string, specialTokens: Readonly<Record<string, string>>) {
+  /**
+   * @param specialTokens bos_token, eos_token and the like, as templates name them. @param seconds most that reading or
+   * rendering the template may take.
+   * @throws GraspError MODEL_INVALID
+   */
+  constructor(
+    path: string,
+    source: string,
+    specialTokens: Readonly<Record<string, string>>,
+    seconds = LIMIT_SECONDS,
+  ) {
     this.source = source
     this.#path = path
+    this.#seconds = seconds
     try {
-      this.#template = new Template(source)
-      this.#template.parsed.body.unshift(...FIXED_DATE.parsed.body)
+      this.#template = this.#within(() => new Template(source))
+      this.#template.parsed.body.unshift(...PRELUDE.parsed.body)
     } catch (cause) {
+      if (cause instanceof GraspError) throw cause
       // The parser falls over its end where one is missing.
       const why = cause instanceof TypeError ? 'it ends too early' : describeError(cause)
       throw new GraspError('MODEL_INVALID', `${path}: the chat template is wrong: ${why}`, { cause })
@@ -31,12 +58,16 @@ export class ChatTemplate {
     this.#takesSystem = this.#probeSystem()
   }
 
-  /** The text that the model reads, up to where the assistant's answer starts. */
+  /**
+   * The text that the model reads, up to where the assistant's answer starts.
+   * @throws GraspError PROMPT_INVALID where the template raises an exception, MODEL_INVALID where it does not end
+   */
   render(messages: readonly Message[]): string {
     const turns = this.#takesSystem ? messages : mergeSystem(messages)
     try {
       return this.#render(turns, true)
     } catch (cause) {
+      if (cause instanceof GraspError) throw cause
       const roles = turns.map(message => message.role).join(', ')
       throw new GraspError(
         'PROMPT_INVALID',
@@ -52,6 +83,7 @@ export class ChatTemplate {
     try {
       chat = this.#render([{ role: 'user', content: 'userprobe' }], true)
     } catch (cause) {
+      if (cause instanceof GraspError) throw cause
       throw new GraspError(
         'MODEL_INVALID',
         `${this.#path}: the chat template fails on a chat of one message: ${describeError(cause)}`,
@@ -79,20 +111,37 @@ export class ChatTemplate {
       )
       const end = chat.lastIndexOf(answer)
       return end < 0 ? '' : chat.slice(end + answer.length)
-    } catch {
+    } catch (error) {
+      if (error instanceof GraspError) throw error
       return ''
     }
   }
 
   #render(messages: readonly Message[], generationPrompt: boolean): string {
-    return this.#template.render({
+    const variables = {
+      bounded_range: boundedRange,
       // As transformers passes them: defined, and none.
       tools: null,
       documents: null,
       ...this.#variables,
       messages,
       add_generation_prompt: generationPrompt,
-    })
+    }
+    return this.#within(() => this.#template.render(variables))
+  }
+
+  #within<T>(work: () => T): T {
+    try {
+      return withinTime(this.#seconds, work)
+    } catch (cause) {
+      if (!(cause instanceof TimeOver)) throw cause
+      throw new GraspError(
+        'MODEL_INVALID',
+        `${this.#path}: the chat template is ${cause.message}: it seems to loop for ever. Take the template of the ` +
+          "model's first publisher, or write chat_template.jinja",
+        { cause },
+      )
+    }
   }
 
   #probeSystem(): boolean {
@@ -105,7 +154,8 @@ export class ChatTemplate {
         true,
       )
       return probe.includes('systemprobe')
-    } catch {
+    } catch (error) {
+      if (error instanceof GraspError) throw error
       // The template raises an exception at a system message, as Gemma's does.
       return false
     }
@@ -127,6 +177,15 @@ export function findChatTemplate(
     `${files.model} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json. ` +
       'Use an instruction-tuned model, or write chat_template.jinja.',
   )
+}
+
+function boundedRange(start: number, stop?: number, step = 1): number[] {
+  const [first, end] = stop === undefined ? [0, start] : [start, stop]
+  const count = Math.max(0, Math.ceil((end - first) / step))
+  if (!(count <= MOST_IN_RANGE)) {
+    throw new Error(`range() of more than ${MOST_IN_RANGE} numbers (${first}, ${end}, ${step})`)
+  }
+  return Array.from({ length: count }, (_, i) => first + i * step)
 }
 
 function mergeSystem(messages: readonly Message[]): Message[] {
