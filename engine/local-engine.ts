@@ -6,7 +6,7 @@
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { openDeviceBackend } from './accelerator/device-backend.ts'
 import type { ModelConfig } from './architectures/config.ts'
-import type { Backend, BackendOptions, Held } from './backend.ts'
+import type { Backend, BackendOptions, Held, Scorer } from './backend.ts'
 import { checkIds } from './check-ids.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
 import { openCpuBackend } from './cpu-backend.ts'
@@ -106,6 +106,7 @@ class LocalEngine implements Engine {
   readonly #queue = new SerialQueue()
   /** Responses in the running sum of gradients. */
   #accumulated = 0
+  #interrupted = false
   #closing: Promise<void> | undefined
 
   constructor(
@@ -154,10 +155,11 @@ class LocalEngine implements Engine {
         Array.from({ length: samples }, (_, sample) => ({
           key,
           prompt: ids,
-          random: randomStream({ seed: options.seed, key, policy, sample }),
+          random: this.#whileWanted(randomStream({ seed: options.seed, key, policy, sample })),
           ...(options.stop.length > 0 && { ends: stopWatch(options.stop, of => this.#tokenizer.decode(of)) }),
         })),
       )
+      this.#checkWanted()
       return this.#backend.generate(weights, requests, options)
     })
   }
@@ -170,7 +172,13 @@ class LocalEngine implements Engine {
         this.#checkIds(`response ${index}`, item.response)
       })
       const student = await this.#policies.side(options.policyVersion)
-      return score(this.#backend, student, await this.#policies.side('teacher'), items, options)
+      const backend = this.#backend
+      const scorer: Scorer = {
+        hiddenStates: this.#whileWanted((...of) => backend.hiddenStates(...of)),
+        numbers: this.#whileWanted((...of) => backend.numbers(...of)),
+        logits: this.#whileWanted(of => backend.logits(of)),
+      }
+      return score(scorer, student, await this.#policies.side('teacher'), items, options)
     })
   }
 
@@ -289,6 +297,11 @@ class LocalEngine implements Engine {
     })
   }
 
+  /** Does not wait: it is said between two passes of the call that runs. */
+  async interrupt(): Promise<void> {
+    this.#interrupted = true
+  }
+
   /** @throws GraspError ENGINE_FAILED when the teacher's weights are not what they were at the start. */
   close(): Promise<void> {
     this.#closing ??= this.#queue.run(() => this.#close())
@@ -326,6 +339,19 @@ class LocalEngine implements Engine {
       lora,
       optimiserState,
     }
+  }
+
+  /** The same function, as long as its results are wanted: decoders draw a number for each token. */
+  #whileWanted<A extends readonly unknown[], R>(work: (...of: A) => R): (...of: A) => R {
+    return (...of) => {
+      this.#checkWanted()
+      return work(...of)
+    }
+  }
+
+  #checkWanted(): void {
+    if (this.#interrupted)
+      throw new GraspError('INTERRUPTED', 'the engine was told to sample and score no more')
   }
 
   #checkIds(what: string, ids: Int32Array): void {

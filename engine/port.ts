@@ -212,6 +212,13 @@ export interface Engine {
     options?: ExportOptions,
   ): Promise<void>
 
+  /**
+   * For a run that is to stop and abandons what is sampled and scored: `generate` and `score` end with INTERRUPTED from
+   * now on, also those under way. Everything else goes on, once the engine has noticed: within about a decoding step,
+   * the reading of prompts, or the hidden states of one side.
+   */
+  interrupt(): Promise<void>
+
   close(): Promise<void>
 }
 

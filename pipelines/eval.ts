@@ -1,4 +1,7 @@
-/** Judges the answers of one policy to the held-out questions of a run; answers that are judged are not asked again. */
+/**
+ * Judges the answers of one policy to the held-out questions of a run; answers that are judged are not asked again. Ends
+ * with INTERRUPTED when the signal stops it first.
+ */
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Averages } from '../operators/macro-average.ts'
 import type { Config } from './config/config.ts'
@@ -21,13 +24,8 @@ export interface Evaluated extends Averages {
   readonly split: 'validation' | 'test'
 }
 
-export function evaluatePolicy(
-  config: Config,
-  options: EvalOptions,
-  hooks: Omit<RunHooks, 'signal'>,
-): Promise<Evaluated> {
-  const unending = { ...hooks, signal: new AbortController().signal }
-  return recovering(config, unending, each => evaluateOnce(config, options, each))
+export function evaluatePolicy(config: Config, options: EvalOptions, hooks: RunHooks): Promise<Evaluated> {
+  return recovering(config, hooks, each => evaluateOnce(config, options, each))
 }
 
 async function evaluateOnce(config: Config, options: EvalOptions, hooks: RunHooks): Promise<Evaluated> {

@@ -10,6 +10,7 @@ import { evaluate } from '../operators/evaluate.ts'
 import { type Averages, macroAverage } from '../operators/macro-average.ts'
 import { measureProbes, sampleProbes } from '../operators/probe.ts'
 import type { Context, Evaluation } from '../schemas/types.ts'
+import type { Config } from './config/config.ts'
 import { type JudgedContext, samplingOptions } from './context.ts'
 import { heldOut, recorded } from './judged.ts'
 
@@ -88,7 +89,7 @@ export async function probeKl(context: JudgedContext, policyVersion: number): Pr
 
 /**
  * Calls `work` for each group of which something is missing, whole, so that groups never shift. Throws INTERRUPTED
- * where the run is to stop before all are done: held-out questions may take hours.
+ * where the run is to stop before all are done: held-out questions may take hours, and a group minutes.
  */
 async function inGroups(
   { config, stopped }: JudgedContext,
@@ -100,14 +101,19 @@ async function inGroups(
   for (let start = 0; start < contexts.length; start += size) {
     const group = contexts.slice(start, start + size)
     if (group.some(({ id }) => known.has(id))) continue // stored whole, so some means all that can be
-    if (stopped()) {
-      throw new GraspError(
-        'INTERRUPTED',
-        `the evaluation of run "${config.run}" was stopped; the same command goes on with it`,
-      )
+    if (stopped()) throw stoppedIn(config)
+    try {
+      await work(group, Math.min(contexts.length, start + size))
+    } catch (error) {
+      const isCutShort = error instanceof GraspError && error.code === 'INTERRUPTED'
+      throw isCutShort ? stoppedIn(config, error) : error
     }
-    await work(group, Math.min(contexts.length, start + size))
   }
+}
+
+function stoppedIn({ run }: Config, cause?: GraspError): GraspError {
+  const message = `the evaluation of run "${run}" was stopped; the same command goes on with it`
+  return new GraspError('INTERRUPTED', message, { cause })
 }
 
 async function store(

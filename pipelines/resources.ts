@@ -20,11 +20,13 @@ import { claimModel, openClaimedLog } from './run-log.ts'
 export class Resources implements AsyncDisposable {
   /** What every stage has: the log, claimed for this configuration. */
   readonly stage: StageContext
+  readonly #signal: AbortSignal
   readonly #closers: (() => Promise<void>)[] = []
   #model: Promise<ModelContext> | undefined
 
-  private constructor(stage: StageContext) {
+  private constructor(stage: StageContext, signal: AbortSignal) {
     this.stage = stage
+    this.#signal = signal
     this.#closers.push(() => stage.log.close())
   }
 
@@ -38,7 +40,8 @@ export class Resources implements AsyncDisposable {
     const stop = () => stop$.next()
     if (signal.aborted) stop()
     signal.addEventListener('abort', stop, { once: true })
-    const resources = new Resources({ config, configHash, log, logger, progress, stop$, stopped })
+    const stage = { config, configHash, log, logger, progress, stop$, stopped }
+    const resources = new Resources(stage, signal)
     resources.onClose(async () => signal.removeEventListener('abort', stop))
     return resources
   }
@@ -67,8 +70,14 @@ export class Resources implements AsyncDisposable {
   async #openModel(): Promise<ModelContext> {
     const { config } = this.stage
     const prompt = await loadPrompt(config.prompt)
-    const engine = await openEngine(config)
+    const engine = await openEngine(config, this.#signal)
     this.#closers.push(() => engine.close())
+    // What stages and evaluation have it compute then is abandoned.
+    const stopping = this.stage.stop$.subscribe(() => {
+      // One that has died computes nothing, and says so to those who wait for it.
+      engine.interrupt().catch(() => {})
+    })
+    this.#closers.push(async () => stopping.unsubscribe())
     const info = await engine.info()
     await claimModel(this.stage.log, config, info)
     return { ...this.stage, engine, info, prompt }
@@ -82,7 +91,11 @@ export class Resources implements AsyncDisposable {
   }
 }
 
-export function openEngine({ model, rollout, training, engine }: Config): Promise<Engine> {
+/** @param signal breaks off the loading, which then ends with INTERRUPTED */
+export function openEngine(
+  { model, rollout, training, engine }: Config,
+  signal?: AbortSignal,
+): Promise<Engine> {
   const lora = loraOptions(training)
   const { path, device, threads, tokensPerPass, sequencesPerPass } = model
   const options = {
@@ -95,7 +108,7 @@ export function openEngine({ model, rollout, training, engine }: Config): Promis
     optimiserState: training.optimiserState,
     ...(lora && { lora }),
   }
-  return openEngineProcess(options, { hangSeconds: engine.hangSeconds })
+  return openEngineProcess(options, { hangSeconds: engine.hangSeconds, ...(signal && { signal }) })
 }
 
 /** Undefined where all parameters are trained. */

@@ -10,8 +10,9 @@ export async function evalCommand(
   const { parseSelector } = await import('../../pipelines/policies.ts')
   const { evaluatePolicy } = await import('../../pipelines/eval.ts')
   const chosen = policy === 'teacher' ? policy : parseSelector(policy)
+  const signal = session.askToStop('stopping')
   session.hooks.progress({ kind: 'phase', name: 'evaluating' })
-  const result = await evaluatePolicy(config, { policy: chosen, split }, session.hooks)
+  const result = await evaluatePolicy(config, { policy: chosen, split }, { ...session.hooks, signal })
   session.result(result, evalSummary(result))
 }
 

@@ -3,7 +3,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { deathOf, type Question } from './death.ts'
-import { fromErrorMessage, type ParentMessage, type ReplyMessage, toErrorMessage } from './protocol.ts'
+import {
+  fromErrorMessage,
+  type Method,
+  type ParentMessage,
+  type ReplyMessage,
+  toErrorMessage,
+} from './protocol.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** How long an engine may take to leave by itself once it has closed. */
@@ -13,7 +19,7 @@ const GRACE_MS = 5000
 const START_SECONDS = 60
 
 /** Questions that are answered at once, also while the engine works on another. */
-const ASIDE: ReadonlySet<string> = new Set(['info', 'encodeChat', 'decode'])
+const ASIDE: ReadonlySet<string> = new Set(['info', 'encodeChat', 'decode', 'interrupt'])
 
 /** Processes that run. One that hangs would not notice that its parent is gone. */
 const running = new Set<ChildProcess>()
@@ -23,6 +29,8 @@ process.on('exit', () => {
 
 interface Pending {
   readonly question: Question
+  /** Nobody waits for the answer any more. */
+  abandoned?: true
   resolve(result: unknown): void
   reject(error: Error): void
 }
@@ -98,6 +106,26 @@ export class EngineChild {
         this.#settle({ id, error: toErrorMessage(error) })
       }
     })
+  }
+
+  /** What was asked of this kind and is not answered fails at once with `why`; the process goes on with it until it notices. */
+  abandon(methods: ReadonlySet<Method>, why: GraspError): void {
+    for (const pending of this.#pending.values()) {
+      if ('open' in pending.question || !methods.has(pending.question.method)) continue
+      pending.abandoned = true
+      pending.reject(why)
+    }
+  }
+
+  /** Whether the process is at something that was abandoned, or has it before it. */
+  get isWastingTime(): boolean {
+    return [...this.#pending.values()].some(({ abandoned }) => abandoned)
+  }
+
+  /** Ends the process at once; what is not answered fails with `why`. */
+  kill(why: GraspError): void {
+    this.#death ??= why
+    this.#process.kill('SIGKILL')
   }
 
   /** Lets the process leave; kills it when it does not. */

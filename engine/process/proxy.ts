@@ -1,4 +1,5 @@
 /** The engine in a process of its own: the pipeline's thread stays free, and a native crash does not take it along. */
+import { GraspError } from '../../errors/grasp-error.ts'
 import type {
   Accumulated,
   Engine,
@@ -23,24 +24,39 @@ import type { Method } from './protocol.ts'
 /** Big models on slow machines take minutes for one graph. */
 const HANG_SECONDS = 900
 
+export interface ProcessOptions extends Partial<ChildOptions> {
+  /** Breaks off the loading of the model. */
+  readonly signal?: AbortSignal
+}
+
 /**
  * Starts the process and loads the model.
  * @throws GraspError MODEL_INVALID, MODEL_UNSUPPORTED as openLocalEngine; ENGINE_FAILED when the process cannot work;
- * ENGINE_DIED, as every later call, when it ended otherwise, was killed, or gave no sign of life.
+ * ENGINE_DIED, as every later call, when it ended otherwise, was killed, or gave no sign of life; INTERRUPTED by the
+ * signal.
  */
 export async function openEngineProcess(
   options: EngineOptions,
-  { hangSeconds = HANG_SECONDS }: Partial<ChildOptions> = {},
+  { hangSeconds = HANG_SECONDS, signal }: ProcessOptions = {},
 ): Promise<Engine> {
   const child = new EngineChild({ hangSeconds })
+  const stop = () =>
+    child.kill(new GraspError('INTERRUPTED', 'stopped while the model was loaded; nothing is lost'))
+  if (signal?.aborted) stop()
+  signal?.addEventListener('abort', stop)
   try {
     await child.ask({ open: options })
   } catch (error) {
     await child.end()
     throw error
+  } finally {
+    signal?.removeEventListener('abort', stop)
   }
   return new EngineProxy(child)
 }
+
+/** What `interrupt` is about. */
+const INTERRUPTIBLE: ReadonlySet<Method> = new Set(['generate', 'score'])
 
 class EngineProxy implements Engine {
   readonly #child: EngineChild
@@ -115,7 +131,15 @@ class EngineProxy implements Engine {
     return this.#call('exportPolicy', policy, path, dtype, options)
   }
 
-  /** Waits for the calls before it; the process is gone when it returns, whatever happens. */
+  /** Those calls fail at once; the process notices between two of its passes. */
+  interrupt(): Promise<void> {
+    this.#child.abandon(INTERRUPTIBLE, new GraspError('INTERRUPTED', 'sampling and scoring were interrupted'))
+    return this.#call('interrupt')
+  }
+
+  /**
+   * Waits for the calls before it, unless they were interrupted; the process is gone when it returns, whatever happens.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -123,7 +147,8 @@ class EngineProxy implements Engine {
 
   async #close(): Promise<void> {
     try {
-      await this.#call('close')
+      if (this.#child.isWastingTime) this.#child.kill(new GraspError('ENGINE_FAILED', 'the engine is closed'))
+      else await this.#call('close')
     } finally {
       await this.#child.end()
     }

@@ -423,6 +423,24 @@ export function engineContract(name: string, open: Open, device: DeviceKind = 'c
       assert.equal(done.at(-1), 'generate')
     })
 
+    it('is told to sample and score no more, in the middle of it, and trains on', async () => {
+      const student = await openModel()
+      const scored = await student.score(items, { policyVersion: 0, encoding: 'factored', dtype: 'f32' })
+      const many = Array.from({ length: 200 }, (_, i) => ({ key: `${i}`, ids: items[0]!.studentPrompt }))
+      const interrupted = { code: 'INTERRUPTED' }
+      const calls = [
+        student.generate(0, many, { ...SAMPLING, maxNewTokens: 200 }),
+        student.score(items, { policyVersion: 0, encoding: 'factored', dtype: 'f32' }),
+      ].map(call => assert.rejects(call, interrupted))
+      // Answered between two passes: by then the first call is under way.
+      await student.decode(items[0]!.response)
+      await student.interrupt()
+      await Promise.all(calls)
+      await assert.rejects(student.generate(0, [], SAMPLING), interrupted)
+      await student.accumulate(lessons(items, scored))
+      assert.equal((await student.update(UPDATE)).version, 1)
+    })
+
     it('loads a policy that another engine made', async () => {
       const path = join(folder, 'travelling')
       const maker = await openModel()

@@ -19,11 +19,12 @@ before(async () => {
 })
 after(() => run.remove())
 
+const request = { role: 'student', policy: 'teacher', policyVersion: 0, split: 'test' } as const
+
 test('an evaluation that is to stop does so after the group at hand, and the next goes on from there', async () => {
   const cwd = join(run.folder, 'stopped')
   await mkdir(cwd)
   const config = loadConfig({ file: run.config, cwd })
-  const request = { role: 'student', policy: 'teacher', policyVersion: 0, split: 'test' } as const
 
   /** Evaluates; aborts where it is told to. Returns how many answers the log then has. */
   async function evaluateUntil(abort: (event: ProgressEvent) => boolean): Promise<number> {
@@ -43,4 +44,41 @@ test('an evaluation that is to stop does so after the group at hand, and the nex
   // Six held-out questions in groups of four.
   assert.equal(await evaluateUntil(event => event.kind === 'evaluation' && event.done === 4), 4)
   assert.equal(await evaluateUntil(() => false), 6)
+})
+
+test('a group is cut short in the middle, nothing of it is stored, and the next gives what an undisturbed one gives', async () => {
+  const long = ['evaluation.maxNewTokens=150', 'evaluation.batch=6']
+
+  /** Evaluates; is stopped while the engine samples, where that is wanted. */
+  async function evaluateIn(name: string, stopIt: boolean) {
+    const cwd = join(run.folder, name)
+    await mkdir(cwd, { recursive: true })
+    const controller = new AbortController()
+    const hooks = { signal: controller.signal, logger: pino({ level: 'silent' }), progress: () => {} }
+    await using resources = await Resources.open(loadConfig({ file: run.config, cwd, set: long }), hooks)
+    await ingest(resources.stage)
+    await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
+    const context = await resources.judged()
+    const { engine } = context
+    const generate: typeof engine.generate = async (...of) => {
+      const sampling = engine.generate(...of)
+      // Answered between two passes: the engine is in the middle of it then.
+      await engine.decode(Int32Array.of(5))
+      if (stopIt) controller.abort()
+      return sampling
+    }
+    const watched = new Proxy(engine, {
+      get: (of, method) => (method === 'generate' ? generate : Reflect.get(of, method).bind(of)),
+    })
+    const evaluation = evaluateSplit({ ...context, engine: watched }, request)
+    if (stopIt) {
+      await assert.rejects(evaluation, { code: 'INTERRUPTED', message: /run "tiny" was stopped; the same/ })
+    } else await evaluation
+    return recorded(context.log, request)
+  }
+
+  assert.equal((await evaluateIn('cut short', true)).size, 0)
+  const resumed = await evaluateIn('cut short', false)
+  assert.equal(resumed.size, 6)
+  assert.deepEqual(resumed, await evaluateIn('undisturbed', false))
 })

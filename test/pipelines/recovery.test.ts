@@ -246,6 +246,7 @@ describe('the death of the engine under a run', { skip: !canFindEngines && 'read
       strike('SIGKILL')
     }, 5)
     const hooks = {
+      signal: new AbortController().signal,
       logger: pino({ level: 'silent' }),
       progress: (event: ProgressEvent) => {
         if (event.kind === 'recovery') deaths.push(event.deaths)

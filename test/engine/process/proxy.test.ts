@@ -90,6 +90,17 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
     await engine.close()
   })
 
+  it('by a signal while it loads the model', async () => {
+    const controller = new AbortController()
+    const opening = openEngineProcess(optionsOf(model.path), { signal: controller.signal })
+    const [pid] = enginesOf(process.pid)
+    controller.abort()
+    await assert.rejects(opening, { code: 'INTERRUPTED', message: /while the model was loaded/ })
+    await gone(pid!)
+    const late = openEngineProcess(optionsOf(model.path), { signal: controller.signal })
+    await assert.rejects(late, { code: 'INTERRUPTED' })
+  })
+
   it('by its own decision before it is open: no second one would fare better', async () => {
     // The process reads its options from the environment when it starts.
     const before = process.env.NODE_OPTIONS
