@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { deathOf, type Question } from './death.ts'
+import { checkSize } from './message-size.ts'
 import {
   fromErrorMessage,
   type Method,
@@ -99,10 +100,11 @@ export class EngineChild {
       this.#pending.set(id, { question, resolve, reject })
       this.#hold()
       try {
+        if ('method' in question) checkSize(`the call of ${question.method}`, question.args)
         // A process that takes nothing any more has ended or is about to, and its exit tells why.
         this.#process.send({ id, ...question }, undefined, undefined, () => {})
       } catch (error) {
-        // An argument that cannot be cloned.
+        // An argument that cannot be cloned, or too much of them.
         this.#settle({ id, error: toErrorMessage(error) })
       }
     })

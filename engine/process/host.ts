@@ -6,6 +6,7 @@
 
 import { openLocalEngine } from '../local-engine.ts'
 import type { Engine } from '../port.ts'
+import { checkSize } from './message-size.ts'
 import { type ParentMessage, type RequestMessage, toErrorMessage } from './protocol.ts'
 
 /** Between signs of life, as far as graphs let them through. */
@@ -39,7 +40,9 @@ async function answer(request: RequestMessage): Promise<unknown> {
     return undefined
   }
   const method = engine![request.method] as (...args: readonly unknown[]) => Promise<unknown>
-  return method.apply(engine, [...request.args])
+  const result = await method.apply(engine, [...request.args])
+  checkSize(`the answer to ${request.method}`, result)
+  return result
 }
 
 function send(message: ParentMessage): void {

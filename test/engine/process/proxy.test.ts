@@ -126,6 +126,17 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
     await engine.close()
   })
 
+  it('of nobody: more than the channel takes is an error of its call', async () => {
+    const engine = await openModel(model.path)
+    const more = new Int32Array(2 ** 29)
+    await assert.rejects(engine.decode(more), {
+      code: 'ENGINE_FAILED',
+      message: /^the call of decode holds 2\.0 GiB, .*scoring\.encoding/,
+    })
+    assert.equal((await engine.info()).device, 'cpu')
+    await engine.close()
+  })
+
   it('of the parent by kill -9: the engine ends by itself', async () => {
     const { parent, engine } = await startParent()
     parent.kill('SIGKILL')
