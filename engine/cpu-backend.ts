@@ -24,8 +24,9 @@ import { WeightsHasher } from './weights/weights-hash.ts'
 
 /** @throws GraspError CONFIG_INVALID when the model has not what an adapter is for. */
 export async function openCpuBackend(config: ModelConfig, options: BackendOptions): Promise<Backend> {
-  const decoder = await Decoder.create(config, options)
+  // It refuses what cannot be trained before either has made a session.
   const learner = await Learner.create(config, options)
+  const decoder = await Decoder.create(config, options)
   return new CpuBackend(config, options, decoder, learner)
 }
 

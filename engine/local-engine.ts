@@ -1,7 +1,7 @@
 /**
- * The engine in this process, on the CPU or a device (backend.ts). Its calls run one after the other, but for those that touch no weights: they are
- * answered between two passes of the one that runs. While onnxruntime works, the JavaScript thread is blocked, so
- * a pipeline keeps its engine in another process (process/proxy.ts).
+ * The engine in this process, on the CPU or a device (backend.ts). Its calls run one after the other, but for those that
+ * touch no weights: they are answered between two passes of the one that runs. While onnxruntime works, the JavaScript
+ * thread is blocked, so a pipeline keeps its engine in another process (process/proxy.ts).
  */
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 import { openDeviceBackend } from './accelerator/device-backend.ts'

@@ -18,8 +18,9 @@ export interface ModelInfo {
   readonly contextLength: number
   /** Any of these ends a response. */
   readonly stopTokens: readonly number[]
-  /** sha256 of the teacher's weights, tokenizer.json and chat template. */
+  /** sha256 (hex) over the teacher's weights, in the order of their names. */
   readonly weightsHash: string
+  /** sha256 (hex) of tokenizer.json, and of the chat template. */
   readonly tokenizerHash: string
   readonly templateHash: string
   /** Hash of the teacher's output head; slices in `factored` encoding name it. */
@@ -159,6 +160,10 @@ export interface Updated {
   readonly weightsHash: string
 }
 
+/**
+ * Every method but `close` fails with ENGINE_FAILED once the engine is closed, or where it is asked for a policy version
+ * that it does not hold; with ENGINE_DIED where it runs in a process that has ended.
+ */
 export interface Engine {
   info(): Promise<ModelInfo>
 
@@ -167,24 +172,36 @@ export interface Engine {
   /** Ids to text, special tokens left out. */
   decode(ids: Int32Array): Promise<string>
 
-  /** The responses in the order of the prompts; several of one prompt follow each other. */
+  /**
+   * The responses in the order of the prompts; several of one prompt follow each other. Errors: PROMPT_TOO_LONG for one
+   * that does not fit into the context with maxNewTokens, RECORD_INVALID for ids that the model has not, CONFIG_INVALID
+   * for sampling options that cannot be; before anything is sampled.
+   */
   generate(
     policy: PolicyReference,
     prompts: readonly Prompt[],
     options: SamplingOptions,
   ): Promise<Generation[]>
 
-  /** The paired distributions of student (a policy version) and teacher over each response. */
+  /**
+   * The paired distributions of student (a policy version) and teacher over each response, in the order of the items.
+   * Errors: PROMPT_TOO_LONG, RECORD_INVALID for an item; CONFIG_INVALID for a `k` that the vocabulary has not.
+   */
   score(items: readonly ScoreItem[], options: ScoreOptions): Promise<Scored[]>
 
   /**
    * Adds the gradient of the items' losses (each the mean over its response's tokens, summed over items) to
-   * the running sum. How the items are split into calls does not change the sum beyond f32 rounding.
+   * the running sum. How the items are split into calls does not change the sum beyond f32 rounding. Errors:
+   * SLICE_MISMATCH, RECORD_INVALID, PROMPT_TOO_LONG for an item, and then nothing is added; after ENGINE_FAILED the sum
+   * is to be discarded.
    */
   accumulate(items: readonly TrainItem[]): Promise<Accumulated>
   /** Drops what was accumulated. */
   discard(): Promise<void>
-  /** Clips, steps AdamW, makes the next policy version. Versions older than `keepPolicies` back are dropped. */
+  /**
+   * Clips, steps AdamW, makes the next policy version. Versions older than `keepPolicies` back are dropped. Errors:
+   * ENGINE_FAILED where nothing was accumulated, or where the gradient is not finite; the weights are what they were.
+   */
   update(options: UpdateOptions): Promise<Updated>
 
   /** The newest policy version. */
@@ -197,14 +214,17 @@ export interface Engine {
    * beside the weights; durable and complete, or absent: it is written aside and renamed.
    */
   saveCheckpoint(path: string, state: unknown): Promise<void>
-  /** Restores student, optimiser and policy version; returns the caller's state. */
+  /**
+   * Restores student, optimiser and policy version; returns the caller's state. Errors: CHECKPOINT_INVALID for one that
+   * is damaged, or belongs to another model or another way of training.
+   */
   loadCheckpoint(path: string): Promise<unknown>
   /**
    * Takes a policy version that another engine made, from its Hugging Face directory. Throws CHECKPOINT_INVALID when
    * its weights are not those of `weightsHash`.
    */
   loadPolicy(version: number, path: string, weightsHash: string): Promise<void>
-  /** Writes only the policy, as a Hugging Face directory. */
+  /** Writes only the policy, as a Hugging Face directory. Errors: ENGINE_FAILED where it cannot be written. */
   exportPolicy(
     policy: PolicyReference,
     path: string,
