@@ -1,6 +1,6 @@
 /**
- * Keys and values of the sequences that are decoded on a device: for each layer two tensors [R·K, L, E]. Every write
- * makes the next tensors and frees the ones before.
+ * Keys and values of the sequences that are decoded on a device: for each layer two tensors [R·K, L, E], written in
+ * place.
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
@@ -9,7 +9,7 @@ import { allCacheNames, appendGraph, nextName } from './decode-graphs.ts'
 import type { Device } from './device.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import { zerosLike } from './gradient-sums.ts'
-import { type Scope, scoped } from './scope.ts'
+import { scoped } from './scope.ts'
 
 /** L is a multiple of this. */
 const STEP = 64
@@ -36,6 +36,11 @@ export class DeviceCache {
 
   get feeds(): Feeds {
     return Object.fromEntries(this.#tensors)
+  }
+
+  /** The same tensors by the names of the outputs that are written over them. */
+  get over(): Feeds {
+    return Object.fromEntries([...this.#tensors].map(([name, tensor]) => [nextName(name), tensor]))
   }
 
   /** Makes room for `rows` sequences of up to `longest` tokens. What was cached is lost. */
@@ -82,22 +87,15 @@ export class DeviceCache {
         places[at++] = BigInt(start + token)
       }
     }
-    const session = await this.#sessions.get('append', () => appendGraph(this.#config))
+    const session = await this.#sessions.get('append', () => appendGraph(this.#config), [])
     await scoped(this.#device, async scope => {
       const feeds: Record<string, Tensor> = {
         ...this.feeds,
         places: new Tensor('int64', places, [K, count, 2]),
       }
       for (const name of this.#names) feeds[`made.${name}`] = made[nextName(name)]!
-      this.take(await session.run(feeds, scope), scope)
+      await session.run(feeds, scope, this.over)
     })
-  }
-
-  /** Takes the next cache from the scope. */
-  take(fetched: Fetched, scope: Scope): void {
-    const next = new Map(this.#names.map(name => [name, scope.keep(fetched[nextName(name)]!)]))
-    this.free()
-    this.#tensors = next
   }
 
   free(): void {

@@ -222,7 +222,7 @@ export class DeviceDecoder {
     const session = await this.#session('step')
     return scoped(this.#device, async scope => {
       const tokens = slots.map(row => Int32Array.of(row?.sequence.at(-1) ?? 0))
-      const fetched = await session.run(
+      const { logits } = await session.run(
         {
           ...fixed,
           ...this.#cache.feeds,
@@ -236,16 +236,16 @@ export class DeviceDecoder {
           'groups.shape': int64([R * K, H / K, L], [3]),
         },
         scope,
+        this.#cache.over,
       )
-      this.#cache.take(fetched, scope)
-      return fetched.logits!.data as Float32Array
+      return logits!.data as Float32Array
     })
   }
 
   #session(kind: 'read' | 'step') {
     const { vocabularySize, hiddenSize } = this.#config
     const runs = rowRuns(vocabularySize, 4 * hiddenSize, this.#device.bindingBytes)
-    const resident = allCacheNames(this.#config).map(nextName)
+    const resident = kind === 'read' ? allCacheNames(this.#config).map(nextName) : []
     return this.#sessions.get(kind, () => decodeGraph(this.#config, kind, runs), resident)
   }
 

@@ -12,8 +12,11 @@ export interface DeviceSession {
    * Runs the graph.
    * @param feeds resident tensors, or small ones on the CPU
    * @param scope takes the outputs that stay on the device
+   * @param over resident tensors that outputs are written into, by the outputs' names: such as are fed, too, where one
+   * operator writes single elements of them (ScatterND). Of a session that keeps no outputs on the device.
+   * @returns the outputs but those that were written into others
    */
-  run(feeds: Feeds, scope: Scope): Promise<Fetched>
+  run(feeds: Feeds, scope: Scope, over?: Feeds): Promise<Fetched>
   release(): Promise<void>
 }
 

@@ -71,7 +71,8 @@ class OnnxDevice implements Device {
     this.#sessions.add(session)
     const stays = (output: string) => resident === 'all' || resident.includes(output)
     return {
-      run: (feeds, scope) => this.#run(session, feeds, scope, stays),
+      run: (feeds, scope, over) =>
+        over ? this.#runOver(session, feeds, over) : this.#run(session, feeds, scope, stays),
       release: async () => {
         this.#sessions.delete(session)
         await session.release()
@@ -119,6 +120,20 @@ class OnnxDevice implements Device {
       scope.own(tensor)
     }
     return fetched
+  }
+
+  async #runOver(session: Session, feeds: Feeds, over: Feeds): Promise<Fetched> {
+    const outputs = Object.fromEntries(session.outputs.map(name => [name, over[name] ?? null]))
+    const fetched = await session.run(feeds, outputs).catch(error => {
+      throw tooLarge(this.kind, error)
+    })
+    const others = Object.entries(fetched).filter(([name, tensor]) => {
+      if (!over[name]) return true
+      // Another name for the same memory, which is held as long as one of them is.
+      if (tensor !== over[name] && tensor.location === 'gpu-buffer') tensor.dispose()
+      return false
+    })
+    return Object.fromEntries(others)
   }
 
   /** Sessions that copy tensors to the device and back. */

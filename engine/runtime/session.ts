@@ -103,6 +103,11 @@ export class Session {
     }
   }
 
+  /** Names of the graph's outputs. */
+  get outputs(): readonly string[] {
+    return this.#outputs
+  }
+
   /** Names of the graph's inputs. */
   get inputs(): readonly string[] {
     return this.#session.inputNames
