@@ -161,8 +161,8 @@ export interface Updated {
 }
 
 /**
- * Every method but `close` fails with ENGINE_FAILED once the engine is closed, or where it is asked for a policy version
- * that it does not hold; with ENGINE_DIED where it runs in a process that has ended.
+ * Beside their own errors, all methods that need the model fail with ENGINE_FAILED once the engine is closed or where
+ * they name a policy version that it does not hold, and with ENGINE_DIED where it runs in a process that has ended.
  */
 export interface Engine {
   info(): Promise<ModelInfo>
