@@ -39,9 +39,9 @@ function failing(device: Device, at: number): Device & { readonly count: number 
     async session(...args) {
       const { run, release } = await device.session(...args)
       return {
-        run: async (feeds, scope) => {
+        run: async (...given) => {
           step()
-          return run(feeds, scope)
+          return run(...given)
         },
         release,
       }
