@@ -55,7 +55,20 @@ async function drop(part: string, bytes: number, { arrived }: DownloadOptions): 
 }
 
 async function fetchAndHash(file: HubFile, part: string, options: DownloadOptions): Promise<string> {
-  await withRetries(file.path, () => fetchRest(file, part, options), options)
+  let furthest = (await lengthOf(part)) ?? 0
+  const attempt = async () => {
+    try {
+      await fetchRest(file, part, options)
+    } catch (error) {
+      if (!(error instanceof Transient)) throw error
+      // Bytes alone are no progress: a server that ignores ranges may break off at the same place for ever.
+      const reached = (await lengthOf(part)) ?? 0
+      error.progressed = reached > furthest
+      furthest = Math.max(furthest, reached)
+      throw error
+    }
+  }
+  await withRetries(file.path, attempt, options)
   // What is on the disk is hashed, and not what passed by: it is the file that is used.
   return contentHash(part, file, options.signal)
 }
@@ -97,7 +110,10 @@ async function writePart(
     let position = start
     for await (const piece of body) {
       if (position + piece.length > bytes) {
-        throw new GraspError('HUB_FAILED', `${path}: more came than the ${bytes} bytes that the hub names`)
+        throw new GraspError(
+          'HUB_FAILED',
+          `${path}: more came than the ${bytes} bytes that the hub names. Try again, perhaps over another network or HF_ENDPOINT.`,
+        )
       }
       for (let done = 0; done < piece.length; ) {
         done += (await target.write(piece, done, piece.length - done, position + done)).bytesWritten
@@ -107,8 +123,7 @@ async function writePart(
     }
     await target.sync()
     if (position < bytes) {
-      const progressed = position > start
-      throw new Transient(`the connection ended after ${position} of ${bytes} bytes`, { progressed })
+      throw new Transient(`the connection ended after ${position} of ${bytes} bytes`)
     }
   } finally {
     await target.close()

@@ -134,23 +134,21 @@ class Watch {
     try {
       return await work()
     } catch (error) {
-      throw this.#failure(error, url, false)
+      throw this.#failure(error, url, 'cannot be reached')
     }
   }
 
   async *body(response: Response, url: URL): AsyncGenerator<Uint8Array> {
-    let progressed = false
     try {
       if (response.body === null || response.bodyUsed) return
       for await (const piece of response.body) {
         // The silence of a reader that is busy is not the hub's.
         this.end()
         yield piece as Uint8Array
-        progressed = true
         this.#heard()
       }
     } catch (error) {
-      throw this.#failure(error, url, progressed)
+      throw this.#failure(error, url, 'broke the connection')
     } finally {
       this.end()
     }
@@ -165,16 +163,16 @@ class Watch {
     this.#timer = setTimeout(() => this.#silence.abort(), this.#silenceMs)
   }
 
-  #failure(error: unknown, url: URL, progressed: boolean): Error {
+  #failure(error: unknown, url: URL, what: string): Error {
     this.end()
     if (this.#outer.aborted) return new GraspError('INTERRUPTED', 'the download was stopped')
     if (this.#silence.signal.aborted) {
-      return new Transient(`${url.host} was silent for ${this.#silenceMs / 1000} s`, { progressed })
+      return new Transient(`${url.host} was silent for ${this.#silenceMs / 1000} s`)
     }
     // `fetch` says only "fetch failed" or "terminated"; the reason is in its cause.
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const code = (cause as NodeJS.ErrnoException).code ?? ''
-    const reason = `${url.host} cannot be reached: ${code || describeError(cause)}`
+    const reason = `${url.host} ${what}: ${code || describeError(cause)}`
     if (UNTRUSTED.test(code)) {
       const help = 'NODE_EXTRA_CA_CERTS names a file with further certificates to trust'
       return new GraspError('HUB_FAILED', `${reason}; ${help}`, { cause: error })
@@ -182,6 +180,6 @@ class Watch {
     // Ports that `fetch` refuses, as browsers do: those of mail, say.
     const isBarred = describeError(cause) === 'bad port'
     if (isBarred) return new GraspError('HUB_FAILED', `${url.host} has a port that is barred for the web`)
-    return new Transient(reason, { progressed, unreachable: UNREACHABLE.test(code), cause: error })
+    return new Transient(reason, { unreachable: UNREACHABLE.test(code), cause: error })
   }
 }

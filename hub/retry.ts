@@ -6,22 +6,20 @@ export class Transient extends Error {
   override readonly name = 'Transient'
   /** Milliseconds that the server wants to be left alone for. */
   readonly after: number | undefined
-  /** Bytes arrived before it: the attempts count anew. */
-  readonly progressed: boolean
+  /** It left more than there ever was: the attempts count anew. */
+  progressed = false
   /** There was no connection at all. */
   readonly unreachable: boolean
 
   constructor(message: string, options: TransientOptions = {}) {
     super(message, { cause: options.cause })
     this.after = options.after
-    this.progressed = options.progressed ?? false
     this.unreachable = options.unreachable ?? false
   }
 }
 
 interface TransientOptions {
   readonly after?: number | undefined
-  readonly progressed?: boolean
   readonly unreachable?: boolean
   readonly cause?: unknown
 }
@@ -38,7 +36,7 @@ export interface RetryOptions {
   readonly firstContact?: boolean
 }
 
-/** In a row, without a byte between them. */
+/** In a row, without progress between them. */
 const ATTEMPTS = 5
 const FIRST_WAIT = 1000
 /** The hub counts requests over windows of 5 minutes: a wait that it asks for is within them. */

@@ -304,6 +304,17 @@ describe('trouble that passes', () => {
     assert.equal(bytes, totalBytes)
   })
 
+  test('a server that ignores ranges and breaks off at the same place is given up', async () => {
+    hub.trouble = ({ at, path }, response, all) => {
+      if (at !== 'storage' || !path.includes(WEIGHTS)) return false
+      sendAndCut(response, {}, all, 3000)
+      return true
+    }
+    assert.match(await failure(), /model-00001.* broke the connection: \w+ \(5 attempts\)/)
+    // The first attempt brought something, the others nothing more.
+    assert.deepEqual(pauses, [1000, 2000, 4000, 8000])
+  })
+
   test('busy answers are waited for as the server says, else ever longer', async () => {
     const answers: [number, Record<string, string>][] = [
       [429, { 'retry-after': '7' }],
