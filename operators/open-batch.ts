@@ -4,13 +4,17 @@ import type { Slice, Span } from '../schemas/types.ts'
 import type { KeyedBatch } from './batch-key.ts'
 import { joinTeacher } from './slicing.ts'
 
-/** The slices of one batch as they arrive, until each of its rollouts is whole, failed or lost. */
+/** The slices of one batch as they arrive, until each of its rollouts is whole, failed, refused or lost. */
 export class OpenBatch {
   readonly number: number
   readonly size: number
   readonly rolloutVersion: number
+  /** By rollout: the slices to train on, and how many came of how many. */
   readonly #slices = new Map<number, Slice[]>()
+  readonly #counts = new Map<number, { readonly came: number; readonly parts: number }>()
+  /** Rollouts of which all slices came; and those that are not trained on. */
   readonly #whole = new Set<number>()
+  readonly #unusable = new Set<number>()
   readonly #spans = new Map<number, { from: number; to: number }>()
   readonly #instances = new Map<number, string>()
   #lost = 0
@@ -23,19 +27,17 @@ export class OpenBatch {
   }
 
   add(record: LogRecord<'slices'>): void {
-    const slice = record.value
-    const { index } = slice.batch
-    this.covers(record)
-    if (this.#whole.has(index)) return // a redelivery of what is already here
-    const parts = [...(this.#slices.get(index) ?? []), slice]
-    this.#slices.set(index, parts)
-    if (parts.length < slice.parts) return
-    this.#whole.add(index)
-    if (slice.failed !== null) this.#slices.set(index, [])
-    else this.#instances.set(index, slice.instance)
+    this.#count(record, record.value.failed === null)
   }
 
-  /** A slice of this batch that cannot be used. */
+  /** A slice that cannot be used: its rollout is not trained on, but was scored, and is whole once all of it came. */
+  refuse(record: LogRecord<'slices'>): void {
+    const { index } = record.value.batch
+    if (index >= 0 && index < this.size) this.#count(record, false)
+    else this.lose(record)
+  }
+
+  /** Of this batch something came that cannot be decoded, so that nobody knows of which rollout. */
   lose(place: { readonly partition: number; readonly offset: number }): void {
     this.covers(place)
     this.#lost += 1
@@ -55,8 +57,8 @@ export class OpenBatch {
     let missing = 0
     for (let index = 0; index < this.size; index++) {
       if (this.#whole.has(index)) continue
-      const parts = this.#slices.get(index)
-      missing += parts === undefined ? 1 : parts[0]!.parts - parts.length
+      const counts = this.#counts.get(index)
+      missing += counts === undefined ? 1 : counts.parts - counts.came
     }
     return missing <= this.#lost
   }
@@ -86,6 +88,21 @@ export class OpenBatch {
       this.#klSum += kl.reduce((sum, value) => sum + value, 0) / kl.length
     }
     return items
+  }
+
+  #count(record: LogRecord<'slices'>, isUsable: boolean): void {
+    const slice = record.value
+    const { index } = slice.batch
+    this.covers(record)
+    if (this.#whole.has(index)) return // a redelivery of what is already here
+    const came = (this.#counts.get(index)?.came ?? 0) + 1
+    this.#counts.set(index, { came, parts: slice.parts })
+    if (!isUsable) this.#unusable.add(index)
+    const isOut = this.#unusable.has(index)
+    this.#slices.set(index, isOut ? [] : [...(this.#slices.get(index) ?? []), slice])
+    if (came < slice.parts) return
+    this.#whole.add(index)
+    if (!isOut) this.#instances.set(index, slice.instance)
   }
 
   /** Sum over the taken responses of their mean KL a token, as the scoring stage measured it. */

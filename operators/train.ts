@@ -109,8 +109,10 @@ class BatchTrainer {
     } catch (error) {
       if (!isPerRecord(error)) throw error
       this.#dead.push(deadLetter(delivery, { stage: 'training', error }))
-      if (batch !== undefined && batch.number >= this.#version) this.#batchOf(batch).lose(place)
-      else this.#positions.done({ ...place, to: place.offset + 1 })
+      if (batch === undefined || batch.number < this.#version) {
+        this.#positions.done({ ...place, to: place.offset + 1 })
+      } else if (delivery.error === undefined) this.#batchOf(batch).refuse(delivery)
+      else this.#batchOf(batch).lose(place)
     }
   }
 

@@ -46,6 +46,23 @@ test('a failed rollout counts but is not trained on', () => {
   assert.deepEqual(batch.instances, ['i0', 'i2'])
 })
 
+test('a rollout that was refused in part counts once all of it came, and no other is taken for it', () => {
+  const parts = (index: number) =>
+    [0, 1, 2].map(part => slice(index, { parts: 3, part, start: part, response: [1, 2, 3] }))
+  const batch = new OpenBatch({ number: 0, size: 3 }, 0)
+  for (const [part, value] of parts(0).entries()) {
+    if (part === 1) batch.add(at(part, value))
+    else batch.refuse(at(part, value))
+  }
+  assert.equal(batch.has(0, 1), true)
+  for (const value of parts(1)) batch.add(at(3, value))
+  assert.equal(batch.complete, false)
+  for (const value of parts(2)) batch.add(at(4, value))
+  assert.equal(batch.complete, true)
+  assert.equal(batch.take(0, 3).length, 2)
+  assert.deepEqual(batch.instances, ['i1', 'i2'])
+})
+
 test('a batch does not wait for slices that were lost', () => {
   const batch = new OpenBatch({ number: 0, size: 3 }, 0)
   batch.add(at(0, slice(0)))

@@ -8,7 +8,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { batchKey } from '../../operators/batch-key.ts'
 import { toSlices } from '../../operators/slicing.ts'
 import { type Step, train } from '../../operators/train.ts'
-import type { Slice, Span } from '../../schemas/types.ts'
+import type { DeadLetter, Slice, Span } from '../../schemas/types.ts'
 import { record } from '../helpers/records.ts'
 import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
 
@@ -201,6 +201,19 @@ test('a slice of another tokenizer becomes a dead letter and its batch goes on w
   const { updates, steps } = await run(deliver(values))
   assert.equal(updates[0]!.responses, 3)
   assert.equal(steps[0]!.deadLetters.length, 1)
+})
+
+test('slices that are refused cost their own rollout alone, however many they are', async () => {
+  const values = slices.map(slice => (slice.batch.index === 0 ? { ...slice, tokenizer: 'other' } : slice))
+  const { updates, steps } = await run(deliver(values))
+  assert.deepEqual(
+    updates.map(({ instances }) => instances),
+    [['i1', 'i2', 'i3']],
+  )
+  assert.deepEqual(
+    steps[0]!.deadLetters.map(({ value }) => (value as DeadLetter).code),
+    ['SLICE_MISMATCH', 'SLICE_MISMATCH'],
+  )
 })
 
 test('an undecodable slice becomes a dead letter and its batch goes on without it', async () => {
