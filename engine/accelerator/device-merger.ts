@@ -1,8 +1,8 @@
 /** The weights that an adapter stands for, made on a device: what lora/merger.ts does on the CPU. */
 import type { ModelConfig } from '../architectures/config.ts'
-import { adaptedMatrices, factorNames, loraScale } from '../lora/adapter.ts'
+import { adaptedParameters, factorNames } from '../lora/adapter.ts'
+import { mergeGraph } from '../lora/merge-graph.ts'
 import type { LoraOptions } from '../port.ts'
-import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Device } from './device.ts'
 import { DeviceSessions } from './device-sessions.ts'
 import { LoweringBuilder } from './lowering-builder.ts'
@@ -19,9 +19,7 @@ export class DeviceMerger {
     this.#device = device
     this.#lora = lora
     this.#sessions = new DeviceSessions(device)
-    const names = [...adaptedMatrices(config, lora).keys()]
-    const layers = Array.from({ length: config.layers }, (_, layer) => layer)
-    this.#adapted = new Set(layers.flatMap(layer => names.map(name => layerParameter(layer, name))))
+    this.#adapted = adaptedParameters(config, lora)
   }
 
   /**
@@ -34,7 +32,9 @@ export class DeviceMerger {
     adapter: ResidentWeights,
     made: (name: string, weight: Resident) => Promise<void>,
   ): Promise<ResidentWeights> {
-    const session = await this.#sessions.get('merge', () => mergeGraph(this.#lora))
+    const session = await this.#sessions.get('merge', () =>
+      mergeGraph(this.#lora, new LoweringBuilder('merge')),
+    )
     return scoped(this.#device, async scope => {
       const merged = new Map<string, Resident>()
       for (const name of [...base.keys()].sort()) {
@@ -51,15 +51,4 @@ export class DeviceMerger {
       return new Map([...base, ...keepAll(scope, merged)])
     })
   }
-}
-
-/** `w` [O, I], `a` [r, I], `b` [O, r] to `y` [O, I] = w + s · b · a. */
-function mergeGraph(lora: LoraOptions): Uint8Array {
-  const g = new LoweringBuilder('merge')
-  const w = g.input('w', 'float32', ['O', 'I'])
-  const a = g.input('a', 'float32', [lora.rank, 'I'])
-  const b = g.input('b', 'float32', ['O', lora.rank])
-  const y = g.node('Gemm', [b, a, w], { alpha: { float: loraScale(lora) } })
-  g.output(y, 'float32', ['O', 'I'], 'y')
-  return g.build()
 }

@@ -56,6 +56,13 @@ export function adaptedMatrices(
   return new Map(adapted.map(({ name, shape }) => [name, shape]))
 }
 
+/** The names of all matrices that are adapted. */
+export function adaptedParameters(config: ModelConfig, lora: LoraOptions): ReadonlySet<string> {
+  const names = [...adaptedMatrices(config, lora).keys()]
+  const layers = Array.from({ length: config.layers }, (_, layer) => layer)
+  return new Set(layers.flatMap(layer => names.map(name => layerParameter(layer, name))))
+}
+
 /** Shapes of a layer's factors by the names behind `model.layers.N.`. */
 export function layerFactorShapes(config: ModelConfig, lora: LoraOptions): Map<string, readonly number[]> {
   const shapes = new Map<string, readonly number[]>()

@@ -1,13 +1,11 @@
 /** W₀ + s · B · A: the weights that an adapter stands for. Everything but training sees these alone. */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
-import { float } from '../onnx/attribute.ts'
-import { GraphBuilder } from '../onnx/graph-builder.ts'
 import type { LoraOptions } from '../port.ts'
 import { Session, type SessionOptions } from '../runtime/session.ts'
-import { layerParameter } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
-import { adaptedMatrices, factorNames, loraScale } from './adapter.ts'
+import { adaptedParameters, factorNames } from './adapter.ts'
+import { mergeGraph } from './merge-graph.ts'
 
 export class Merger {
   readonly #session: Session
@@ -19,10 +17,8 @@ export class Merger {
   }
 
   static async create(config: ModelConfig, lora: LoraOptions, options: SessionOptions): Promise<Merger> {
-    const names = [...adaptedMatrices(config, lora).keys()]
-    const layers = Array.from({ length: config.layers }, (_, layer) => layer)
-    const adapted = new Set(layers.flatMap(layer => names.map(name => layerParameter(layer, name))))
-    return new Merger(await Session.create('merge', mergeGraph(lora), options), adapted)
+    const session = await Session.create('merge', mergeGraph(lora), options)
+    return new Merger(session, adaptedParameters(config, lora))
   }
 
   /**
@@ -55,15 +51,4 @@ export class Merger {
   async release(): Promise<void> {
     await this.#session.release()
   }
-}
-
-/** `w` [O, I], `a` [r, I], `b` [O, r] to `y` [O, I]. */
-function mergeGraph(lora: LoraOptions): Uint8Array {
-  const builder = new GraphBuilder('merge')
-  const w = builder.input('w', 'float32', ['O', 'I'])
-  const a = builder.input('a', 'float32', [lora.rank, 'I'])
-  const b = builder.input('b', 'float32', ['O', lora.rank])
-  const y = builder.node('Gemm', [b, a, w], { alpha: float(loraScale(lora)) })
-  builder.output(y, 'float32', ['O', 'I'], 'y')
-  return builder.build()
 }
