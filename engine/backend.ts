@@ -80,8 +80,16 @@ export interface Backend extends Scorer {
   /** Frees the parameters that none of `others` has. */
   release(weights: Held, others: readonly Held[]): void
 
-  /** One generation a request, in order. */
-  generate(weights: Held, requests: readonly Request[], sampling: SamplingOptions): Promise<Generation[]>
+  /**
+   * One generation a request, in order.
+   * @param check called before each pass through the model: what it throws ends the call
+   */
+  generate(
+    weights: Held,
+    requests: readonly Request[],
+    sampling: SamplingOptions,
+    check: () => void,
+  ): Promise<Generation[]>
   /**
    * Adds the gradient of Σ over items of the mean loss over the item's tokens to the running sum.
    * @param teacherHead [V, D], which turns `factored` teachers into logits

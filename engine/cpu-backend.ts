@@ -61,8 +61,13 @@ class CpuBackend implements Backend {
     // Arrays that nobody refers to are collected.
   }
 
-  generate(weights: Weights, requests: readonly Request[], sampling: SamplingOptions): Promise<Generation[]> {
-    return this.#decoder.generate(weights, requests, sampling)
+  generate(
+    weights: Weights,
+    requests: readonly Request[],
+    sampling: SamplingOptions,
+    check: () => void,
+  ): Promise<Generation[]> {
+    return this.#decoder.generate(weights, requests, sampling, check)
   }
 
   hiddenStates(weights: Weights, sequences: readonly Sequence[]): Promise<Float32Array[]> {

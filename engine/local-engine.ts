@@ -145,6 +145,7 @@ class LocalEngine implements Engine {
     options: SamplingOptions,
   ): Promise<Generation[]> {
     return this.#enqueue(async () => {
+      this.#checkWanted()
       checkSampling(options)
       const weights = this.#policies.get(policy)
       for (const prompt of prompts) {
@@ -155,12 +156,11 @@ class LocalEngine implements Engine {
         Array.from({ length: samples }, (_, sample) => ({
           key,
           prompt: ids,
-          random: this.#whileWanted(randomStream({ seed: options.seed, key, policy, sample })),
+          random: randomStream({ seed: options.seed, key, policy, sample }),
           ...(options.stop.length > 0 && { ends: stopWatch(options.stop, of => this.#tokenizer.decode(of)) }),
         })),
       )
-      this.#checkWanted()
-      return this.#backend.generate(weights, requests, options)
+      return this.#backend.generate(weights, requests, options, () => this.#checkWanted())
     })
   }
 
@@ -341,7 +341,7 @@ class LocalEngine implements Engine {
     }
   }
 
-  /** The same function, as long as its results are wanted: decoders draw a number for each token. */
+  /** The same function, as long as its results are wanted. */
   #whileWanted<A extends readonly unknown[], R>(work: (...of: A) => R): (...of: A) => R {
     return (...of) => {
       this.#checkWanted()

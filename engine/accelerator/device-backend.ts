@@ -93,8 +93,9 @@ class DeviceBackend implements Backend {
     weights: ResidentWeights,
     requests: readonly Request[],
     sampling: SamplingOptions,
+    check: () => void,
   ): Promise<Generation[]> {
-    return this.#decoder.generate(weights, requests, sampling)
+    return this.#decoder.generate(weights, requests, sampling, check)
   }
 
   hiddenStates(weights: ResidentWeights, sequences: readonly Sequence[]): Promise<Float32Array[]> {

@@ -48,6 +48,8 @@ export class DeviceDecoder {
   readonly #sampler: Sampler
   readonly #stop: ReadonlySet<number>
   readonly #rows: number
+  /** Of the call at hand, before each pass. */
+  #check = () => {}
   /** Resident. */
   #rotary: Record<string, Tensor> | undefined
 
@@ -68,7 +70,9 @@ export class DeviceDecoder {
     weights: ResidentWeights,
     requests: readonly Request[],
     sampling: SamplingOptions,
+    check: () => void = () => {},
   ): Promise<Generation[]> {
+    this.#check = check
     for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
     const longest = Math.max(...requests.map(request => request.prompt.length))
@@ -169,6 +173,7 @@ export class DeviceDecoder {
     start: number,
     scope: Scope,
   ): Promise<Fetched> {
+    this.#check()
     const { slidingWindow, heads: H, keyValueHeads: K } = this.#config
     const S = tokens.length
     const M = this.#cache.length + S
@@ -208,6 +213,7 @@ export class DeviceDecoder {
     fixed: Feeds,
     slots: readonly (Row | undefined)[],
   ): Promise<Float32Array> {
+    this.#check()
     const { slidingWindow, heads: H, keyValueHeads: K } = this.#config
     const [R, L] = [slots.length, this.#cache.length]
     const positions = Int32Array.from(slots, row => (row ? row.sequence.length - 1 : 0))

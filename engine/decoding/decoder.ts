@@ -83,11 +83,13 @@ export class Decoder {
    * @returns one generation a request, in order.
    * @throws GraspError PROMPT_TOO_LONG when a prompt with maxNewTokens exceeds the context, PROMPT_INVALID when
    * it is empty; before anything is decoded.
+   * @param check called before each pass through the model: what it throws ends the call
    */
   async generate(
     weights: Weights,
     requests: readonly Request[],
     sampling: SamplingOptions,
+    check: () => void = () => {},
   ): Promise<Generation[]> {
     for (const request of requests) checkRequest(this.#config, request, sampling.maxNewTokens)
     if (requests.length === 0) return []
@@ -97,7 +99,7 @@ export class Decoder {
     this.#passes.use(weights)
     await this.#drafts.use(weights)
     try {
-      return await this.#decode(requests, sampling, capacity)
+      return await this.#decode(requests, sampling, capacity, check)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
       this.#passes.cache.clear()
@@ -122,13 +124,14 @@ export class Decoder {
     requests: readonly Request[],
     sampling: SamplingOptions,
     capacity: number,
+    check: () => void,
   ): Promise<Generation[]> {
     const results: Generation[] = new Array(requests.length)
     const prompts = new PromptReader(
       this.#config,
       this.#passes,
       requests.map(({ prompt }) => prompt),
-      { ...this.#options, turnEnds: this.#stop },
+      { ...this.#options, turnEnds: this.#stop, check },
     )
     const rows: Row[] = []
     let next = 0
@@ -167,7 +170,9 @@ export class Decoder {
         rows.push(...begun)
         leave(new Set(begun.filter((row, i) => ends(row, logits[i]!))))
       }
-      if (rows.length > 0) leave(await this.#step(rows, sampling, ends))
+      if (rows.length === 0) continue
+      check()
+      leave(await this.#step(rows, sampling, ends))
     }
     return results
   }

@@ -26,6 +26,8 @@ export interface PromptReaderOptions {
   readonly tokensPerPass: number
   /** Tokens that end a message. */
   readonly turnEnds: ReadonlySet<number>
+  /** Called before each pass through the model. */
+  readonly check: () => void
 }
 
 /** A prompt's next pass. */
@@ -43,18 +45,20 @@ export class PromptReader {
   readonly #prompts: readonly Int32Array[]
   readonly #plan: PromptPasses<Fetched>
   readonly #threads: number
+  readonly #check: () => void
 
   /** @param prompts of a call, each to be read once */
   constructor(
     config: ModelConfig,
     passes: ForwardPasses,
     prompts: readonly Int32Array[],
-    { threads, tokensPerPass, turnEnds }: PromptReaderOptions,
+    { threads, tokensPerPass, turnEnds, check }: PromptReaderOptions,
   ) {
     this.#config = config
     this.#passes = passes
     this.#prompts = prompts
     this.#threads = threads
+    this.#check = check
     const tokens = Math.min(tokensPerPass, LONGEST_PASS)
     this.#plan = new PromptPasses(prompts, { tokens, turnEnds, bytes: MOST_BYTES_KEPT })
   }
@@ -135,6 +139,7 @@ export class PromptReader {
   }
 
   #run(group: readonly Reading[]): Promise<Fetched> {
+    this.#check()
     const parts = group.map(({ row, prompt, pass: { start, end } }) => ({
       row,
       tokens: prompt.subarray(start, end),

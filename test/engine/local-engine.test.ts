@@ -9,14 +9,16 @@ import { engineContract } from './engine-contract.ts'
 
 engineContract('the engine in this process', openLocalEngine)
 
-test('an interrupt ends sampling before another token is drawn', async () => {
+test('an interrupt ends sampling before the next pass through the model', async () => {
   const model = await makeTinyModel()
   const drawn: number[] = []
+  /** Passes whose results nobody wanted. */
+  let after = 0
   let engine: Engine | undefined
   /** The CPU, which is interrupted after the third token of a response was drawn. */
   const open: OpenBackend = async (config, options) => {
     const backend = await openCpuBackend(config, options)
-    const generate: typeof backend.generate = (weights, requests, sampling) => {
+    const generate: typeof backend.generate = (weights, requests, sampling, check) => {
       const watched = requests.map(request => ({
         ...request,
         random: (index: number) => {
@@ -26,7 +28,10 @@ test('an interrupt ends sampling before another token is drawn', async () => {
           return number
         },
       }))
-      return backend.generate(weights, watched, sampling)
+      return backend.generate(weights, watched, sampling, () => {
+        check()
+        if (drawn.length > 2) after++
+      })
     }
     return new Proxy(backend, {
       get: (of, name) => {
@@ -42,7 +47,7 @@ test('an interrupt ends sampling before another token is drawn', async () => {
     const sampling = { temperature: 1, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens: 100, seed: 1 }
     const prompts = [{ key: 'a', ids: Int32Array.of(5) }]
     await assert.rejects(engine.generate(0, prompts, sampling), { code: 'INTERRUPTED' })
-    assert.deepEqual(drawn, [0, 1, 2])
+    assert.deepEqual([drawn, after], [[0, 1, 2], 0])
   } finally {
     await engine.close()
     await model.remove()

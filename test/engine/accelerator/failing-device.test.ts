@@ -74,7 +74,7 @@ async function everything(backend: Backend, held: Held[]): Promise<void> {
     prompt,
     random: randomStream({ seed: 1, key: `${index}`, policy: 0 }),
   }))
-  await backend.generate(weights, requests, SAMPLING)
+  await backend.generate(weights, requests, SAMPLING, () => {})
   const sequences = items.map(({ prompt }) => ({ ids: prompt, from: 0, count: prompt.length }))
   const hidden = (await backend.hiddenStates(weights, sequences))[0]!
   const head = { hidden, head: weights.get(EMBEDDING)! }

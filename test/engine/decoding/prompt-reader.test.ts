@@ -43,6 +43,7 @@ async function read(
     threads,
     tokensPerPass: 512,
     turnEnds: new Set([9]),
+    check: () => {},
   })
   const logits: Float32Array[] = []
   for (const count of calls) {
@@ -122,4 +123,24 @@ test('where threads would add in another order, each is read alone', async () =>
   const together = await read(narrow, 2, short, [4])
   assert.deepEqual(together.sizes, [4])
   assert.deepEqual([together.logits, together.cached], [alone.logits, alone.cached])
+})
+
+test('a check that throws comes before the next pass, also between those of one prompt', async () => {
+  const model = await makeTinyModel({ contextLength: 2048, ...WIDE })
+  const { config, weights } = await loadModelDirectory(model.path)
+  await model.remove()
+  const cache = new KeyValueCache(config)
+  cache.reserve(2, 500)
+  const passes = await ForwardPasses.create(config, { threads: 1, cache, parts: partSizeFor(2) })
+  passes.use(weights)
+  let checks = 0
+  const check = () => {
+    if (++checks === 3) throw new Error('no longer wanted')
+  }
+  const prompts = [prompt(0, 500), prompt(1, 500)]
+  const options = { threads: 1, tokensPerPass: 512, turnEnds: new Set<number>(), check }
+  const reader = new PromptReader(config, passes, prompts, options)
+  await assert.rejects(reader.read([0, 1], 0), /no longer wanted/)
+  assert.equal(checks, 3)
+  await passes.release()
 })
