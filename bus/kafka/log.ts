@@ -5,6 +5,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import { type Records, TOPICS, type Topic } from '../../schemas/types.ts'
 import { checkName } from '../check-name.ts'
 import { createCodec } from '../codec.ts'
+import { groupActive } from '../group-active.ts'
 import type {
   AppendOptions,
   CommitRequest,
@@ -160,12 +161,7 @@ class KafkaLog implements Log {
       await this.#commits.checkRange(offsets.map((offset, partition) => ({ topic, partition, offset })))
       await this.#readers.endLingering(group)
       const workers = await this.#workers(group)
-      if (workers.length > 0) {
-        throw new GraspError(
-          'GROUP_ACTIVE',
-          `group ${group} is at work (${workers.join(', ')}); stop it first, then set its positions`,
-        )
-      }
+      if (workers.length > 0) throw groupActive(group, workers)
       // What is made again of the same records is no repetition.
       const round = this.#log.meta.round(group, topic) + 1
       await this.#writer.writeMeta([[roundKey(group, topic), JSON.stringify(round)]])

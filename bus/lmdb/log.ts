@@ -6,8 +6,8 @@ import type { Records, Topic } from '../../schemas/types.ts'
 import { checkName } from '../check-name.ts'
 import { type Codec, createCodec } from '../codec.ts'
 import { endsMoved } from '../ends-moved.ts'
+import { groupActive } from '../group-active.ts'
 import { noteChanged } from '../note-changed.ts'
-import { partitionOf } from '../partition.ts'
 import type {
   AppendOptions,
   CommitRequest,
@@ -19,11 +19,11 @@ import type {
   ScanOptions,
   TopicInfo,
 } from '../port.ts'
-import { writeEntry } from './entry.ts'
 import { type Environment, openEnvironment } from './environment.ts'
 import { logFault } from './faults.ts'
 import { GroupCommit, type Job } from './group-commit.ts'
 import { Positions } from './positions.ts'
+import { appendAll, prepare, sizeOf } from './preparation.ts'
 import { Reader } from './reader.ts'
 import { scanTopic } from './scan.ts'
 import { Store } from './store.ts'
@@ -63,13 +63,6 @@ export async function openLmdbLog(options: LmdbLogOptions): Promise<Log> {
   return new LmdbLog(environment, store, codec, readOnly)
 }
 
-/** A record encoded for the log, before it has a place. */
-interface Prepared {
-  readonly topic: Topic
-  readonly partition: number
-  readonly entry: Buffer
-}
-
 class LmdbLog implements Log {
   readonly contiguous = true
   readonly #environment: Environment
@@ -103,7 +96,7 @@ class LmdbLog implements Log {
   async append(outputs: readonly Output[], options: AppendOptions = {}): Promise<Place[]> {
     const { after, notes = [] } = options
     for (const { name } of notes) checkName('note', name)
-    const prepared = this.#prepare(outputs)
+    const prepared = prepare(this.#store, this.#codec, outputs)
     return this.#write({
       bytes: sizeOf(prepared),
       check: () => {
@@ -115,7 +108,7 @@ class LmdbLog implements Log {
         throw endsMoved(topic, ends, now)
       },
       work: () => {
-        const places = this.#appendAll(prepared)
+        const places = appendAll(this.#store, prepared)
         for (const { name, to } of notes) this.#store.setNote(name, to(places))
         return places
       },
@@ -144,7 +137,7 @@ class LmdbLog implements Log {
   async commit(request: CommitRequest): Promise<Place[]> {
     const { group, outputs, positions, seal = [] } = request
     checkName('group', group)
-    const prepared = this.#prepare(outputs)
+    const prepared = prepare(this.#store, this.#codec, outputs)
     const places = await this.#write({
       bytes: sizeOf(prepared),
       check: () => {
@@ -152,7 +145,7 @@ class LmdbLog implements Log {
         for (const topic of seal) this.#store.partitions(topic)
       },
       work: () => {
-        const appended = this.#appendAll(prepared)
+        const appended = appendAll(this.#store, prepared)
         for (const position of positions) this.#positions.set(group, position)
         for (const topic of seal) this.#store.seal(topic)
         return appended
@@ -169,12 +162,7 @@ class LmdbLog implements Log {
   async seek(topic: Topic, group: string, offsets: readonly number[]): Promise<void> {
     checkName('group', group)
     const workers = this.#look(() => this.#workers.of(group))
-    if (workers.length > 0) {
-      throw new GraspError(
-        'GROUP_ACTIVE',
-        `group ${group} is at work (${workers.join(', ')}); stop it first, then set its positions`,
-      )
-    }
+    if (workers.length > 0) throw groupActive(group, workers)
     const positions = offsets.map((offset, partition) => ({ topic, partition, offset }))
     await this.#write({
       check: () => {
@@ -296,34 +284,6 @@ class LmdbLog implements Log {
     }
   }
 
-  #prepare(outputs: readonly Output[]): Prepared[] {
-    return outputs.map(({ topic, key, value }) => {
-      const partition = partitionOf(key, this.#store.partitions(topic))
-      const entry = writeEntry(key, allocate => this.#codec.encode(topic, value, allocate))
-      return { topic, partition, entry }
-    })
-  }
-
-  #appendAll(prepared: readonly Prepared[]): Place[] {
-    const now = Date.now()
-    const lanes = new Map<string, { topic: Topic; partition: number; entries: Buffer[] }>()
-    const places = prepared.map(({ topic, partition, entry }) => {
-      const key = `${topic}/${partition}`
-      const lane = lanes.get(key) ?? { topic, partition, entries: [] }
-      lanes.set(key, lane)
-      return { lane, index: lane.entries.push(entry) - 1 }
-    })
-    const first = new Map(
-      [...lanes.values()].map(lane => [
-        lane,
-        this.#store.append(lane.topic, lane.partition, lane.entries, now),
-      ]),
-    )
-    return places.map(({ lane, index }) => {
-      return { topic: lane.topic, partition: lane.partition, offset: first.get(lane)! + index }
-    })
-  }
-
   #checkOpen(): void {
     if (this.#closing) throw this.#closedError()
   }
@@ -331,8 +291,4 @@ class LmdbLog implements Log {
   #closedError(): GraspError {
     return new GraspError('LOG_UNAVAILABLE', `the log in ${this.#store.path} was closed`)
   }
-}
-
-function sizeOf(prepared: readonly Prepared[]): number {
-  return prepared.reduce((sum, { entry }) => sum + entry.length, 0)
 }
