@@ -7,10 +7,11 @@
  * which nobody went on meanwhile keeps what it did of it.
  */
 import type { Topic } from '../../schemas/types.ts'
+import { Adoption } from './adoption.ts'
 import type { Client, Cluster } from './client.ts'
-import type { ClusterLog, CommittedPosition } from './cluster-log.ts'
-import { departed, forgottenPosition, goneRecords } from './faults.ts'
-import { Lane } from './lane.ts'
+import type { ClusterLog } from './cluster-log.ts'
+import { departed } from './faults.ts'
+import type { Lane } from './lane.ts'
 import { Membership } from './membership.ts'
 import { seenText } from './origin.ts'
 import type { Member } from './requests.ts'
@@ -55,6 +56,7 @@ export class Seat {
   readonly #parts: SeatParts
   readonly #options: SeatOptions
   readonly #membership: Membership
+  readonly #adoption: Adoption
   #timer: NodeJS.Timeout | undefined
   #isTold = false
   #joining = false
@@ -70,8 +72,8 @@ export class Seat {
   constructor(parts: SeatParts, options: SeatOptions, estate?: Estate) {
     this.#parts = parts
     this.#options = options
-    const { client, log } = parts
-    const { group, topic } = options
+    const { client, log, transactions, began } = parts
+    const { group, topic, from } = options
     this.cluster = estate?.cluster ?? client.cluster()
     this.#membership =
       estate?.membership ??
@@ -82,6 +84,11 @@ export class Seat {
         log.partitions(topic),
         client.timeouts,
       )
+    this.#adoption = new Adoption({
+      ...{ log, transactions, topic, group, from },
+      store: lanes => this.#store(lanes),
+      began: partitions => began(group, topic, partitions),
+    })
   }
 
   /** As the group knows it at present. */
@@ -263,42 +270,10 @@ export class Seat {
         this.#joining = false
       })
     const gone = [...this.lanes.keys()].filter(p => !assigned.includes(p))
-    const adopted = await this.#adopt(continuous ? assigned.filter(p => !this.lanes.has(p)) : assigned)
+    const wanted = continuous ? assigned.filter(p => !this.lanes.has(p)) : assigned
+    const adopted = await this.#adoption.adopt(wanted, this.lanes)
     this.#lose([...gone, ...[...adopted.keys()].filter(p => this.lanes.has(p))])
     for (const [p, lane] of adopted) this.lanes.set(p, lane)
-  }
-
-  /** Takes the partitions over from whoever had them, and finds where to go on: not where that is known already. */
-  async #adopt(partitions: readonly number[]): Promise<Map<number, Lane>> {
-    if (partitions.length === 0) return new Map()
-    const { log, transactions } = this.#parts
-    const { group, topic, from } = this.#options
-    await Promise.all(
-      partitions.map(p => transactions.fence(log.cluster, log.names.transactionalId(group, topic, p))),
-    )
-    const [positions, beginnings] = await Promise.all([
-      log.stablePositions(group, topic),
-      log.beginnings(topic),
-    ])
-    const moved = partitions.filter(p => this.lanes.get(p)?.committed !== positions[p]!.offset)
-    const lanes = new Map(moved.map(p => [p, this.#laneAt(p, positions[p]!, beginnings.get(p)!)]))
-    await this.#keep(new Map([...lanes].filter(([p]) => !positions[p]!.stored && !from?.has(p))))
-    return lanes
-  }
-
-  /**
-   * Stores where a group begins, and that it did: a cluster forgets the positions of a group that was away for
-   * long (`offsets.retention.minutes`), and beginning once more would do everything twice.
-   */
-  async #keep(lanes: ReadonlyMap<number, Lane>): Promise<void> {
-    if (lanes.size === 0) return
-    const { log, began } = this.#parts
-    const { group, topic } = this.#options
-    await log.meta.refresh()
-    for (const p of lanes.keys()) {
-      if (log.meta.hasBegun(group, topic, p)) throw forgottenPosition(group, topic, p)
-    }
-    if (await this.#store(lanes)) await began(group, topic, [...lanes.keys()])
   }
 
   /** Stores where lanes are. */
@@ -311,15 +286,6 @@ export class Seat {
     const isStored = await this.#membership.store(positions)
     if (!isStored) this.#isTold = true
     return isStored
-  }
-
-  #laneAt(partition: number, { offset, stored, seen }: CommittedPosition, beginning: number): Lane {
-    const { topic, group, from } = this.#options
-    const present = stored ? offset : beginning
-    const start = from?.get(partition) ?? present
-    if (start < beginning)
-      throw goneRecords(group, { topic, partition, offset: start }, beginning, from?.has(partition) ?? false)
-    return new Lane(start, start === offset ? seen : {}, from?.has(partition) && !stored ? 0 : present)
   }
 
   #lose(partitions: readonly number[]): void {
