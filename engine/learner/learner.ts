@@ -25,8 +25,6 @@ import { groupBy, lengthsOf, putMeans, putRows, ratesOf, type Sequence, type Wor
 
 export interface LearnerOptions extends SessionOptions, LearnerLimits {}
 
-export type { Sequence }
-
 /** One call at a time: calls share their memory and the running gradient. */
 export class Learner {
   readonly #config: ModelConfig

@@ -1,5 +1,5 @@
 /** Makes the learner's inputs from prompts and responses. */
-import type { Sequence } from '../../../engine/learner/learner.ts'
+import type { Sequence } from '../../../engine/learner/work.ts'
 import type { Distributions, TrainItem } from '../../../engine/port.ts'
 import type { Golden } from '../../golden/golden.ts'
 
