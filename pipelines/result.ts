@@ -11,6 +11,8 @@ export interface RunResult {
   > | null
   /** Mean response-level forward KL on held-out responses sampled before training, nats a token. */
   readonly kl: { readonly before: number; readonly after: number } | null
+  /** Records that could not be processed and were not replayed. */
+  readonly deadLetters: number
   readonly updates: number
   readonly policy: { readonly version: number; readonly path: string; readonly weightsHash: string }
   readonly seconds: number

@@ -1,7 +1,9 @@
+import type { Log } from '../bus/port.ts'
 import { macroAverage } from '../operators/macro-average.ts'
 import type { Evaluation } from '../schemas/types.ts'
 import type { StageContext } from './context.ts'
 import { countKept, countRecords, recorded } from './judged.ts'
+import { deadLetters } from './operate/dead-letters.ts'
 import type { FinalPolicy, RunResult } from './result.ts'
 
 /** The result of a finished run, added up from what its log holds. */
@@ -36,10 +38,17 @@ export async function summarise(
         )
       : null,
     kl: before === null || after === null ? null : { before, after },
+    deadLetters: await countDeadLetters(log),
     updates: policy.updates,
     policy: { version: policy.version, path: policy.path, weightsHash: policy.weightsHash },
     seconds,
   }
+}
+
+async function countDeadLetters(log: Log): Promise<number> {
+  let count = 0
+  for await (const { replay } of deadLetters(log)) if (replay === undefined) count += 1
+  return count
 }
 
 /** Mean over responses of the mean forward KL a token, nats; null when nothing was measured. */

@@ -12,6 +12,7 @@ import type { Span, Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
 import type { JudgedContext, ModelContext, StageContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
+import { countRecords } from './judged.ts'
 import { nextBatch } from './next-batch.ts'
 import type { FinalPolicy } from './result.ts'
 import { openStage } from './stage.ts'
@@ -160,7 +161,11 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     // Version 0 has no checkpoint: nothing was kept, and the policy is the model as it was.
     const path = version === 0 ? config.model.path : checkpoints.path(version)
     if (version === 0) {
-      logger.warn(`no question reached validation.tau = ${config.validation.tau}, so nothing was trained on`)
+      const isValidated = (await countRecords(log, 'validations')) > 0
+      const why = isValidated
+        ? `no question reached validation.tau = ${config.validation.tau}`
+        : 'no question could be validated (`grasp deadletters list` tells why)'
+      logger.warn(`${why}, so nothing was trained on`)
     }
     if (version !== updates) await engine.loadCheckpoint(path)
     // Others may wait for the last policy.

@@ -39,7 +39,7 @@ const fixed = (value: number | undefined) => (value === undefined ? '–' : valu
 
 /** The result of a run as a person reads it. */
 export function runSummary(result: RunResult): string {
-  const { run: name, instances, scores, categories, kl, updates, policy, seconds } = result
+  const { run: name, instances, scores, categories, kl, updates, policy, seconds, deadLetters } = result
   const share = instances.seen === 0 ? 0 : Math.round((100 * instances.kept) / instances.seen)
   const rows: string[][] = []
   if (scores !== null) {
@@ -56,6 +56,9 @@ export function runSummary(result: RunResult): string {
   }
   const facts = [
     ['questions kept', `${instances.kept} of ${instances.seen} (${share} %)`],
+    ...(deadLetters === 0
+      ? []
+      : [['could not be processed', `${deadLetters} (\`grasp deadletters list\` tells what and why)`]]),
     ...(kl === null
       ? []
       : [['KL to the teacher', `${fixed(kl.before)} before, ${fixed(kl.after)} after (nats a token)`]]),

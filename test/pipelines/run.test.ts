@@ -184,6 +184,19 @@ test('where nothing is kept, the policy is the model as it was, and that is said
   assert.match(stderr, /no question reached validation\.tau = 1/)
 })
 
+test('where no question fits the context, the result counts what failed', async () => {
+  await folder('misfits')
+  const args = ['run', '--config', run.config, '--set', 'validation.maxNewTokens=250']
+  const cwd = join(run.folder, 'misfits')
+  const { code, stdout, stderr } = await grasp([...args, '--json'], { cwd })
+  assert.equal(code, 0, stderr)
+  const { instances, deadLetters } = JSON.parse(stdout)
+  assert.deepEqual([instances.seen, deadLetters], [0, 24])
+  assert.match(stderr, /no question could be validated \(`grasp deadletters list` tells why\)/)
+  const again = await grasp(args, { cwd })
+  assert.match(again.stdout, /could not be processed +24 \(`grasp deadletters list`/)
+})
+
 test('checkpoints whose log was removed are refused', async () => {
   await cp(join(run.folder, 'undisturbed'), join(run.folder, 'no log'), { recursive: true })
   await rm(join(run.folder, 'no log/.grasp/logs'), { recursive: true })
