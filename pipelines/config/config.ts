@@ -209,7 +209,8 @@ export const configSchema = z
   .superRefine(({ model, training }, context) => {
     if (model.device === 'cpu' || training.optimiserState === 'f32') return
     const message = `${training.optimiserState} is for model.device cpu; with ${model.device} it must be f32`
-    context.addIssue({ code: 'custom', path: ['training', 'optimiserState'], message })
+    const params = { complete: true }
+    context.addIssue({ code: 'custom', path: ['training', 'optimiserState'], message, params })
   })
 
 type Parsed = z.output<typeof configSchema>

@@ -12,7 +12,7 @@ export interface Override {
 }
 
 /** Keys whose value may be a secret, put there by mistake: also those of sections that hold none but have one near. */
-const SECRET = /pass|secret|credential|api-?key|pwd|\bpw\b|token$|sasl$|registry$/i
+const SECRET = /(?<!per)pass|secret|credential|api-?key|pwd|\bpw\b|token$|sasl$|registry$/i
 /** The same as a key within a value in braces, and a private key where its file is meant. */
 const SECRET_INSIDE = /(pass|secret|credential|api-?key|pwd|\bpw\b|token)\w*['"]?\s*:|-----BEGIN/i
 

@@ -72,7 +72,9 @@ export function problemsOf(error: z.ZodError, root: unknown): Problem[] {
     const name = key === '' ? 'the configuration' : key
     const wanted = shape ? `expected ${expected(shape)}` : issue.message
     const doc = value === undefined && shape?.description ? `. ${shape.description}` : ''
-    if (issue.code === 'custom') problems.set(key, { path, text: `${name} ${issue.message}; ${wanted}` })
+    const isComplete = issue.code === 'custom' && issue.params?.complete === true
+    if (isComplete) problems.set(key, { path, text: `${name} ${issue.message}` })
+    else if (issue.code === 'custom') problems.set(key, { path, text: `${name} ${issue.message}; ${wanted}` })
     else if (value === undefined) problems.set(key, { path, text: `${name} is missing; ${wanted}${doc}` })
     else if (shape?.format === 'environment-variable') {
       // What stands there may be the secret itself.

@@ -22,6 +22,8 @@ export interface Shape {
   readonly required?: readonly string[]
   readonly prefixItems?: readonly Shape[]
   readonly items?: Shape
+  readonly minItems?: number
+  readonly minLength?: number
   readonly oneOf?: readonly Shape[]
   /** One value, written in several ways. */
   readonly anyOf?: readonly Shape[]
@@ -59,7 +61,7 @@ export function shapeAt(path: KeyPath, root: unknown): Shape | undefined {
   let shape: Shape | undefined = variant(configShape, root)
   let value = root
   for (const key of path) {
-    shape = typeof key === 'number' ? shape.prefixItems?.[key] : own(shape, key)
+    shape = typeof key === 'number' ? (shape.prefixItems?.[key] ?? shape.items) : own(shape, key)
     if (!shape) return undefined
     value = (value as Record<string | number, unknown> | undefined)?.[key]
     shape = variant(shape, value)
@@ -89,14 +91,16 @@ function range(shape: Shape): string {
 
 /** What may stand there, in words: `a number from 0 to 1`. */
 export function expected(shape: Shape): string {
-  if (shape.const !== undefined) return `'${shape.const}'`
+  if (shape.const !== undefined)
+    return typeof shape.const === 'string' ? `'${shape.const}'` : String(shape.const)
   if (shape.enum) return `one of ${shape.enum.map(value => `'${value}'`).join(', ')}`
   if (shape.prefixItems) {
     const [first] = shape.prefixItems
     return `a list of ${shape.prefixItems.length}: each ${first ? expected(first) : 'a value'}`
   }
   if (shape.anyOf) return shape.anyOf.map(expected).join(' or ')
-  if (shape.items) return `a list: each ${expected(shape.items)}`
+  if (shape.items)
+    return `a list${shape.minItems ? ` of at least ${shape.minItems}` : ''}: each ${expected(shape.items)}`
   switch (shape.type) {
     case 'integer':
       return `an integer${range(shape)}`
@@ -112,7 +116,7 @@ export function expected(shape: Shape): string {
       if (shape.format === 'broker') return 'HOST:PORT'
       if (shape.format === 'environment-variable') return 'the name of an environment variable'
       if (shape.pattern) return 'a name of letters, digits, dots, hyphens and underscores (at most 100)'
-      return 'a text'
+      return shape.minLength ? 'a text that is not empty' : 'a text'
     default:
       return 'another value'
   }

@@ -61,6 +61,10 @@ export const training = section('The optimiser: AdamW over all parameters, or ov
   if (needsTotal !== undefined && totalUpdates === undefined) {
     context.addIssue({ code: 'custom', path: ['totalUpdates'], message: `is missing, but ${needsTotal}` })
   }
+  if (totalUpdates !== undefined && warmup > totalUpdates) {
+    const message = `is ${warmup}, more than training.totalUpdates, which is ${totalUpdates}: the rate would never get to its peak`
+    context.addIssue({ code: 'custom', path: ['warmup'], message, params: { complete: true } })
+  }
   if (warmup >= 1 && !Number.isInteger(warmup)) {
     const message = `is ${warmup}, neither a whole number of updates nor a part of them below 1`
     context.addIssue({ code: 'custom', path: ['warmup'], message })

@@ -173,12 +173,26 @@ describe('loadConfig', () => {
   test('an adapter has a rank, a target, and no dropout', () => {
     const odd = fault(`${MINIMAL}training: { lora: { rank: 1.5, dropout: 0.1, targets: [] } }\n`)
     assert.match(odd, /training\.lora\.rank is 1\.5; expected an integer from 0 to 1024/)
-    assert.match(odd, /training\.lora\.dropout is 0\.1; expected '0'/)
-    assert.match(odd, /training\.lora\.targets is \[\]; expected/)
+    assert.match(odd, /training\.lora\.dropout is 0\.1; expected 0$/m)
+    assert.match(odd, /training\.lora\.targets is \[\]; expected a list of at least 1: each a text/)
     assert.match(fault(`${MINIMAL}training: { optimiserState: f16 }\n`), /expected one of 'f32', 'bf16'/)
     assert.match(
       fault(`${MINIMAL}training: { optimiserState: bf16 }\n`, ['model.device=webgpu']),
-      /training\.optimiserState.*bf16 is for model\.device cpu; with webgpu it must be f32/,
+      /training\.optimiserState.*bf16 is for model\.device cpu; with webgpu it must be f32$/,
+    )
+  })
+
+  test('an item of a list is named, with what it may be', () => {
+    assert.match(
+      fault(`${MINIMAL}rollout: { stop: [''] }\n`),
+      /rollout\.stop\[0\] is ''; expected a text that is not empty$/,
+    )
+  })
+
+  test('a warm-up ends before the schedule does', () => {
+    assert.match(
+      fault(`${MINIMAL}training: { schedule: linear, warmup: 9, totalUpdates: 8 }\n`),
+      /training\.warmup is 9, more than training\.totalUpdates, which is 8: the rate would never get to its peak$/,
     )
   })
 
@@ -192,6 +206,8 @@ describe('loadConfig', () => {
   test('a wrong --set argument says how it should be', () => {
     assert.match(fault(MINIMAL, ['training.seed']), /^--set training\.seed: expected key=value/)
     assert.match(fault(MINIMAL, ['training.seed=']), /no value after '=' for training\.seed/)
+    // No secret, although its name ends like one.
+    assert.match(fault(MINIMAL, ['model.tokensPerPass=0']), /^--set model\.tokensPerPass=0: /)
     assert.match(fault(MINIMAL, ['.a=1']), /'\.a' is not a key path/)
     assert.match(fault(MINIMAL, ['training.betas=[1']), /the value cannot be read/)
     assert.match(

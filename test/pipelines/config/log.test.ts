@@ -76,7 +76,7 @@ describe('the section log', () => {
     [
       'no brokers',
       ['log.kind=kafka'],
-      /^grasp\.yaml: log\.brokers is missing, but log\.kind is kafka; expected HOST:PORT or a list: each HOST:PORT$/,
+      /^grasp\.yaml: log\.brokers is missing, but log\.kind is kafka; expected HOST:PORT or a list of at least 1: each HOST:PORT$/,
     ],
     ['a broker without a port', [...KAFKA, 'log.brokers=h'], /log\.brokers has 'h', which is not HOST:PORT/],
     ['a port beyond', [...KAFKA, 'log.brokers=h:65536'], /log\.brokers has 'h:65536'/],
