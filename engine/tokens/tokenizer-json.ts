@@ -22,7 +22,12 @@ export function checkTokenizerJson(path: string, json: Readonly<Record<string, u
       if (!isId(vocab[token])) throw invalid(path, `model.vocab[${show(token)}]`, vocab[token], 'an id')
     }
   } else throw invalid(path, 'model.vocab', vocab, 'tokens')
-  if (merges !== undefined) checkMerges(path, merges)
+  if (type !== undefined && Array.isArray(vocab) !== (type === 'Unigram')) {
+    const lists =
+      type === 'Unigram' ? 'a list of tokens and their scores' : 'an object of tokens and their ids'
+    throw new GraspError('MODEL_INVALID', `${path}: model.vocab of a ${type} model is not ${lists}`)
+  }
+  if (merges !== undefined || type === 'BPE') checkMerges(path, merges)
   if (!Array.isArray(added)) throw invalid(path, 'added_tokens', added, 'a list')
   for (const [index, token] of added.entries()) {
     const right = isObject(token) && typeof token.content === 'string' && isId(token.id)

@@ -380,6 +380,15 @@ test('a part of tokenizer.json that is wrong is named', async () => {
     ],
     [{ model: { ...json.model, vocab: 5 } }, /model\.vocab is 5; expected tokens/],
     [{ model: { ...json.model, merges: ['a b', 5] } }, /model\.merges\[1\] is 5; expected two tokens/],
+    [{ model: { ...json.model, merges: undefined } }, /model\.merges is missing; expected a list/],
+    [
+      { model: { ...json.model, type: 'Unigram' } },
+      /model\.vocab of a Unigram model is not a list of tokens/,
+    ],
+    [
+      { model: { ...json.model, vocab: [['a', 0]] } },
+      /model\.vocab of a BPE model is not an object of tokens/,
+    ],
     [{ added_tokens: [{ content: 'x' }] }, /added_tokens\[0\] is \{"content":"x"\}; expected content and id/],
   ]
   for (const [change, message] of cases) {
