@@ -116,6 +116,7 @@ function argmax(logits: Float32Array): number {
 function diverged(what: string): GraspError {
   return new GraspError(
     'ENGINE_FAILED',
-    `${what}: the weights have diverged. Go back to an earlier checkpoint with a lower learning rate.`,
+    `${what}: the weights have diverged in training, or were damaged before. Go back to an earlier checkpoint with a ` +
+      'lower learning rate; for a model as it was fetched, fetch its files again.',
   )
 }
