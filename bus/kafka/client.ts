@@ -205,10 +205,10 @@ export class Client {
 
   #producer(options: ProducerConfig, equip: (cluster: Cluster) => void): Producer {
     const kafka = new Kafka(this.#config)
-    produceInOneCopy(kafka)
     const { symbol, make } = clusterMaker(kafka)
     const equipped = (how: object) => {
       const cluster = this.#ending(make(how))
+      produceInOneCopy(cluster)
       equip(cluster)
       return cluster
     }

@@ -3,7 +3,8 @@
  * `record-batch.ts`). Everything around it, sequences, transactions, retries and the answer, is kafkajs's.
  */
 import { createRequire } from 'node:module'
-import { CompressionTypes, type Kafka } from 'kafkajs'
+import { CompressionTypes } from 'kafkajs'
+import type { Broker, Cluster } from './client.ts'
 import { Batch, type BatchRecord } from './record-batch.ts'
 
 const PRODUCE = 0
@@ -64,38 +65,28 @@ interface ProducingBroker {
   disconnect(): Promise<void>
 }
 
-interface ProducingCluster {
-  findBroker(node: { nodeId: number }): Promise<ProducingBroker>
-}
-
 const definition = createRequire(import.meta.url)('kafkajs/src/protocol/requests/produce') as Definition
 
-/** Makes what kafkajs's producers of this client write go this way; what is compressed goes kafkajs's. */
-export function produceInOneCopy(kafka: Kafka): void {
-  const name = Object.getOwnPropertySymbols(kafka).find(({ description }) =>
-    description?.endsWith('createCluster'),
-  )!
-  type Factory = Record<symbol, (options: object) => ProducingCluster>
-  const factory = kafka as unknown as Factory
-  const create = factory[name]!
-  const changed = new WeakSet<ProducingBroker>()
-  factory[name] = options => {
-    const cluster = create(options)
-    const find = cluster.findBroker.bind(cluster)
-    cluster.findBroker = async node => {
-      const broker = await find(node)
-      if (!changed.has(broker)) {
-        changed.add(broker)
-        const produce = broker.produce.bind(broker)
-        broker.produce = work => {
-          const { compression = CompressionTypes.None, acks } = work
-          const own = compression === CompressionTypes.None && acks !== 0
-          return own ? send(broker, work) : produce(work)
-        }
-      }
-      return broker
+/** Makes what kafkajs's producer of this cluster writes go this way; what is compressed goes kafkajs's. */
+export function produceInOneCopy(cluster: Cluster): void {
+  const find = cluster.findBroker.bind(cluster)
+  const changed = new WeakSet<Broker>()
+  cluster.findBroker = async node => {
+    const broker = await find(node)
+    if (!changed.has(broker)) {
+      changed.add(broker)
+      change(broker as unknown as ProducingBroker)
     }
-    return cluster
+    return broker
+  }
+}
+
+function change(broker: ProducingBroker): void {
+  const produce = broker.produce.bind(broker)
+  broker.produce = work => {
+    const { compression = CompressionTypes.None, acks } = work
+    const own = compression === CompressionTypes.None && acks !== 0
+    return own ? send(broker, work) : produce(work)
   }
 }
 
