@@ -24,7 +24,10 @@ export interface Training {
   state(): TrainerState
   /** Saves the newest policy unless it is saved already. */
   save(): Promise<void>
-  /** After the last update: validates it, and makes the best policy the engine's. */
+  /**
+   * After the last update: validates it, and makes the best policy the engine's.
+   * Errors: STAGE_FAILED where the slices ended before every batch was trained on; what was made is saved.
+   */
   finish(): Promise<FinalPolicy>
 }
 
@@ -154,6 +157,11 @@ export async function training(context: JudgedContext, options: TrainingOptions)
 
   const finish = async (): Promise<FinalPolicy> => {
     const updates = state.version
+    const batches = await nextBatch(log)
+    if (updates < batches) {
+      await save()
+      throw unfinished(updates, batches)
+    }
     const isValidated = every > 0 && updates % every === 0
     if (config.data.validation !== undefined && !isValidated) await validated(context, state)
     await save()
@@ -239,6 +247,15 @@ function expectation({ log }: StageContext): () => Promise<{ of?: number }> {
     if (of === undefined && instances?.sealed) of = await nextBatch(log)
     return of === undefined ? {} : { of }
   }
+}
+
+function unfinished(updates: number, batches: number): GraspError {
+  return new GraspError(
+    'STAGE_FAILED',
+    `only ${updates} of ${batches} batches could be trained on: the log has no more slices, but some of batch ` +
+      `${updates} are missing or cannot be told to be of it. The log is damaged; start anew under another name of the ` +
+      'run (`run` in the configuration)',
+  )
 }
 
 function pick({ version, loss, kl, gradientNorm, tokens }: Update) {

@@ -11,7 +11,7 @@ import { batchKey } from '../../operators/batch-key.ts'
 import type { Topic } from '../../schemas/types.ts'
 import { appendRaw, RUN } from '../bus/lmdb/harness.ts'
 import { gather } from '../bus/samples.ts'
-import { makeTinyRun, runToEnd } from '../helpers/tiny-run.ts'
+import { grasp, makeTinyRun, runToEnd } from '../helpers/tiny-run.ts'
 
 const SIZE = 4
 
@@ -55,6 +55,39 @@ test('batches that are damaged as instances, as rollouts or as slices', { timeou
       ),
     )
     await log.close()
+  } finally {
+    await tiny.remove()
+  }
+})
+
+test('a batch that lacks a slice for ever fails the run, rather than ending it early', {
+  timeout: 120_000,
+}, async () => {
+  const tiny = await makeTinyRun(SIZE)
+  const path = join(tiny.folder, '.grasp', 'logs')
+  const damage = (topic: Topic, key: string, count: number) => {
+    for (let i = 0; i < count; i++) appendRaw(path, topic, key, new Uint8Array([1, 2, 3]))
+  }
+  try {
+    // Of batch 0 one slice is damaged together with its key, so that nobody can tell what it belonged to.
+    const log = await openLmdbLog({ path, run: RUN })
+    const key = batchKey({ number: 0, size: SIZE })
+    damage('instances', key, SIZE)
+    damage('rollouts', key, SIZE)
+    damage('slices', key, SIZE - 1)
+    damage('slices', 'damaged', 1)
+    for (const [group, topic] of [
+      ['rollout', 'instances'],
+      ['scoring', 'rollouts'],
+    ] as const)
+      await log.commit({ group, outputs: [], positions: [{ topic, partition: 0, offset: SIZE }] })
+    await log.close()
+
+    // With a lag of 1 batch 1 is sampled without the policy that batch 0 was to make.
+    const args = ['run', '--config', tiny.config, '--set', `run=${RUN}`, '--set', 'rollout.lag=1']
+    const { code, stderr } = await grasp(args, { cwd: tiny.folder })
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /STAGE_FAILED.*only 0 of 2 batches/)
   } finally {
     await tiny.remove()
   }
