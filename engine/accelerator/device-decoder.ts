@@ -8,6 +8,7 @@
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
+import { LONGEST_PASS, MOST_BYTES_KEPT, MOST_SEQUENCES } from '../decoding/limits.ts'
 import { PromptPasses } from '../decoding/prompt-passes.ts'
 import { checkRequest, drawToken, type Request, type Row } from '../decoding/row.ts'
 import { MASKED } from '../learner/positions.ts'
@@ -24,13 +25,6 @@ import { partName } from './head-graphs.ts'
 import { type ResidentWeights, rowRuns } from './resident.ts'
 import { type Scope, scoped } from './scope.ts'
 import { uploadAll } from './upload-all.ts'
-
-/** Most tokens of a prompt read in one pass. */
-const LONGEST_PASS = 128
-/** Of passes that several prompts of a call have in common. */
-const MOST_BYTES_KEPT = 256 * 2 ** 20
-/** Most sequences decoded together. */
-const MOST_ROWS = 32
 
 export interface DeviceDecoderOptions {
   readonly tokensPerPass: number
@@ -62,7 +56,7 @@ export class DeviceDecoder {
     this.#embedding = new DeviceEmbedding(device, config)
     this.#sampler = new Sampler(config.vocabularySize)
     this.#stop = new Set(options.stopTokens)
-    this.#rows = Math.min(MOST_ROWS, options.sequencesPerPass)
+    this.#rows = Math.min(MOST_SEQUENCES, options.sequencesPerPass)
   }
 
   /** As Decoder.generate. */

@@ -22,13 +22,12 @@ import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
+import { MOST_SEQUENCES } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { type PartSize, partSizeFor } from './part-size.ts'
 import { lookUp } from './prompt-lookup.ts'
 import { PromptReader } from './prompt-reader.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
-
-const MOST_SEQUENCES = 32
 
 export interface DecoderOptions {
   readonly threads: number
@@ -45,8 +44,6 @@ export interface DecoderOptions {
   /** Whether a copy of the model in 8 bits may be made to guess what follows; true by default. */
   readonly modelDraft?: boolean
 }
-
-export type { Request }
 
 export class Decoder {
   readonly #config: ModelConfig
@@ -96,9 +93,9 @@ export class Decoder {
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
     this.#passes.cache.reserve(capacity, longest + sampling.maxNewTokens)
-    this.#passes.use(weights)
-    await this.#drafts.use(weights)
     try {
+      this.#passes.use(weights)
+      await this.#drafts.use(weights)
       return await this.#decode(requests, sampling, capacity, check)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.

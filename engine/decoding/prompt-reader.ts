@@ -10,15 +10,12 @@ import { dependsOnThreads } from '../runtime/thread-invariance.ts'
 import type { ForwardPasses } from './forward-passes.ts'
 import { valuesPerToken } from './key-value-cache.ts'
 import { queryRows } from './layer-operations.ts'
+import { LONGEST_PASS, MOST_BYTES_KEPT } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { type Pass, PromptPasses } from './prompt-passes.ts'
 
-/** Most tokens of a prompt read in one pass. Longer passes are not faster. */
-export const LONGEST_PASS = 128
 /** Most tokens that the prompts of a pass have up to its end, which bounds the memory that it takes. */
 export const MOST_TOKENS_SEEN = 1024
-/** Of passes that several prompts of a call have in common. */
-const MOST_BYTES_KEPT = 256 * 2 ** 20
 
 export interface PromptReaderOptions {
   readonly threads: number

@@ -1,0 +1,8 @@
+/** How much is decoded at a time, on any device. */
+
+/** Most sequences together. */
+export const MOST_SEQUENCES = 32
+/** Most tokens of a prompt read in one pass. Longer passes are not faster. */
+export const LONGEST_PASS = 128
+/** Most bytes kept of passes that several prompts of a call have in common. */
+export const MOST_BYTES_KEPT = 256 * 2 ** 20
