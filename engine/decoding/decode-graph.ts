@@ -7,8 +7,8 @@
  * - Weights are inputs, so a new policy costs no new session.
  * - Projections multiply from the left, W [out, in] · Xᵀ: the large W is read as it lies in memory and only the
  *   small X is packed. The cost is the same from 2 to 32 columns.
- * - The cache is an input only, and the new keys and values are outputs: onnxruntime-node copies every output
- *   into a new array, also those that were given a place, so a cache that came back would be copied at each token.
+ * - The cache is an input only, and the new keys and values are outputs: a cache that came back would be copied at each
+ *   token.
  */
 import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'

@@ -13,7 +13,7 @@ export interface Lookup {
 /** Fewer tokens in common say too little. */
 const SHORTEST_MATCH = 2
 /** More tell no more. */
-export const LONGEST_MATCH = 8
+const LONGEST_MATCH = 8
 
 /**
  * What may follow the sequence (prompt and response so far), `most` tokens; none where its last tokens never stood

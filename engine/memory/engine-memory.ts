@@ -2,7 +2,8 @@
 import type { ModelConfig } from '../architectures/config.ts'
 import { MOST_VALUES } from '../decoding/drafts.ts'
 import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
-import { LONGEST_PASS, MOST_TOKENS_SEEN } from '../decoding/prompt-reader.ts'
+import { LONGEST_PASS, MOST_SEQUENCES } from '../decoding/limits.ts'
+import { MOST_TOKENS_SEEN } from '../decoding/prompt-reader.ts'
 import { quantisedValues } from '../decoding/quantised-model.ts'
 import { ACTIVATION_BYTES } from '../learner/limits.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
@@ -13,8 +14,8 @@ import type { MemorySettings } from './settings.ts'
 const MIB = 2 ** 20
 /** Node, the libraries, the tokenizer and the sessions before they have run. */
 const PROCESS_BYTES = 200 * MIB
-/** Most sequences that are decoded together, and most tokens of one step (engine/decoding). */
-const [MOST_ROWS, STEP_TOKENS] = [32, 64]
+/** Most tokens of a step (engine/decoding). */
+const STEP_TOKENS = 64
 
 export interface EngineMemory {
   /** Weights and key/value cache: to answer, or to sample for a trainer elsewhere. */
@@ -95,7 +96,7 @@ function decodingParts(
   { sequencesPerPass, tokensPerPass, drafts = true }: MemorySettings,
   length: number,
 ): Part[] {
-  const rows = Math.min(sequencesPerPass, MOST_ROWS)
+  const rows = Math.min(sequencesPerPass, MOST_SEQUENCES)
   const room = Math.max(2 * BLOCK, blockStart(length)) + PLACES
   const ofRow = F32_BYTES * valuesPerToken(config) * room
   const { heads, vocabularySize, intermediateSize } = config
