@@ -54,9 +54,9 @@ export async function readState(folder: string): Promise<CheckpointState> {
   if (format !== FORMAT) {
     throw invalid(path, `has the format ${JSON.stringify(format)}; this version reads ${FORMAT}`)
   }
+  if (checksum(body) !== expected) throw invalid(path, 'is damaged: its checksum does not match')
   const parsed = bodySchema.safeParse(body)
   if (!parsed.success) throw invalid(path, `is wrong: ${z.prettifyError(parsed.error)}`)
-  if (checksum(body) !== expected) throw invalid(path, 'is damaged: its checksum does not match')
   return parsed.data
 }
 
@@ -64,10 +64,14 @@ function checksum(body: unknown): string {
   return createHash('sha256').update(JSON.stringify(body)).digest('hex')
 }
 
+/** What was trained is in the log too, so that a checkpoint can be done without. */
+export const WITHOUT_IT =
+  'Remove the folder of this checkpoint: the run then goes on from an earlier one, or from its log.'
+
 function invalid(path: string, what: string, cause?: unknown): GraspError {
   return new GraspError(
     'CHECKPOINT_INVALID',
-    `${path} ${what}. Use another checkpoint.`,
+    `${path} ${what}. ${WITHOUT_IT}`,
     cause === undefined ? undefined : { cause },
   )
 }

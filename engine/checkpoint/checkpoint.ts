@@ -21,7 +21,7 @@ import { loadModelDirectory, type ModelDirectory } from '../weights/model-direct
 import { readSafetensors, SafetensorsFile, writeSafetensors } from '../weights/safetensors.ts'
 import type { Weights } from '../weights/weights.ts'
 import { writeModel } from '../weights/write-model.ts'
-import { readState, STATE_FILE, stateJson } from './checkpoint-state.ts'
+import { readState, STATE_FILE, stateJson, WITHOUT_IT } from './checkpoint-state.ts'
 
 const OPTIMISER_FILE = 'optimizer.safetensors'
 const ADAPTER_FILE = 'adapter.safetensors'
@@ -210,10 +210,15 @@ async function verify(folder: string, file: string, expected: string): Promise<v
     )
   }
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
+  try {
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash)
+  } catch (cause) {
+    const message = `${path}, which ${STATE_FILE} names, cannot be read: ${describeError(cause)}. ${WITHOUT_IT}`
+    throw new GraspError('CHECKPOINT_INVALID', message, { cause })
+  }
   if (hash.digest('hex') === expected) return
   throw new GraspError(
     'CHECKPOINT_INVALID',
-    `${path} is damaged: its hash is not the one that ${STATE_FILE} names. Use another checkpoint.`,
+    `${path} is damaged: its hash is not the one that ${STATE_FILE} names. ${WITHOUT_IT}`,
   )
 }

@@ -334,9 +334,9 @@ export function engineContract(name: string, open: Open, device: DeviceKind = 'c
         const damaged = Buffer.from(whole)
         damaged[damaged.length >> 1]! ^= 1
         await writeFile(join(path, file), damaged)
-        await refused(new RegExp(file))
+        await refused(new RegExp(`${file}.*Remove the folder of this checkpoint`))
         await rm(join(path, file))
-        await refused(new RegExp(file))
+        await refused(new RegExp(`${file}.*Remove the folder of this checkpoint`))
         await writeFile(join(path, file), whole)
       }
       assert.equal(await student.policyVersion(), 2)

@@ -197,6 +197,15 @@ test('where no question fits the context, the result counts what failed', async 
   assert.match(again.stdout, /could not be processed +24 \(`grasp deadletters list`/)
 })
 
+test('without its checkpoint, a run makes the same policy from its log', async () => {
+  await cp(join(run.folder, 'undisturbed'), join(run.folder, 'no checkpoint'), { recursive: true })
+  await rm(join(run.folder, 'no checkpoint/.grasp/tiny/checkpoints'), { recursive: true })
+  const { seconds: _, ...again } = await runToEnd(run, 'no checkpoint')
+  const { seconds: __, ...expected } = undisturbed
+  const path = again.policy.path.replace('no checkpoint', 'undisturbed')
+  assert.deepEqual({ ...again, policy: { ...again.policy, path } }, expected)
+})
+
 test('checkpoints whose log was removed are refused', async () => {
   await cp(join(run.folder, 'undisturbed'), join(run.folder, 'no log'), { recursive: true })
   await rm(join(run.folder, 'no log/.grasp/logs'), { recursive: true })
