@@ -91,7 +91,11 @@ export async function bestPolicy(log: Log, config: Config): Promise<FinalPolicy>
 /** @throws GraspError LOG_UNAVAILABLE where the run has no log, CHECKPOINT_INVALID where it has no such policy. */
 export async function choosePolicy(config: Config, selector: PolicySelector): Promise<ChosenPolicy> {
   if (selector === 'base') return { version: 0, path: config.model.path, weightsHash: null }
-  const log = await openRunLog(config, { readOnly: true })
+  const log = await openRunLog(config, { readOnly: true }).catch(error => {
+    if (!(error instanceof GraspError) || error.code !== 'LOG_UNAVAILABLE') throw error
+    const message = `${error.message}. To answer with or export the untrained model (--policy base) needs no log`
+    throw new GraspError('LOG_UNAVAILABLE', message, { cause: error })
+  })
   try {
     const policies = await keptPolicies(log, config)
     const best = policies.filter(policy => policy.best).at(-1)

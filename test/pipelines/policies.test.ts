@@ -7,7 +7,7 @@ import { output } from '../../bus/port.ts'
 import { openLocalEngine } from '../../engine/local-engine.ts'
 import { Checkpoints, trainerStateSchema } from '../../pipelines/checkpoints.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
-import { bestPolicy, keptPolicies, openPolicy } from '../../pipelines/policies.ts'
+import { bestPolicy, choosePolicy, keptPolicies, openPolicy } from '../../pipelines/policies.ts'
 import { publisher } from '../../pipelines/publish.ts'
 import { RemotePolicies } from '../../pipelines/remote-policies.ts'
 import { Resources } from '../../pipelines/resources.ts'
@@ -170,3 +170,13 @@ test('a published policy that a power cut damaged is refused, and what is to be 
       message: /policy 1.*damaged/,
     })
   }))
+
+test('of a run without a log there is the untrained model, and that is said', async () => {
+  const config = loadConfig({ file: run.config, cwd: join(run.folder, 'never run') })
+  await assert.rejects(choosePolicy(config, 'best'), {
+    code: 'LOG_UNAVAILABLE',
+    message: /there is no log in .* the untrained model \(--policy base\) needs no log$/,
+  })
+  const { version, path } = await choosePolicy(config, 'base')
+  assert.deepEqual([version, path], [0, config.model.path])
+})
