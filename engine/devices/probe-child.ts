@@ -13,6 +13,7 @@ import { halfPrecision, productError, staysOnDevice } from './trial-graphs.ts'
 const provider = process.argv[2] as Provider
 // Whoever asked is gone.
 process.on('disconnect', () => process.exit(0))
+if (!process.connected) process.exit(0)
 
 /** Until it is on its way: what comes next may be the end of this process. */
 function say(word: Word<ProviderFinding>): Promise<void> {

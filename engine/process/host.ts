@@ -14,6 +14,8 @@ const SIGN_MS = 500
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.exit(0))
+// One that died while the imports above were read: nobody was listening yet.
+if (!process.connected) process.exit(0)
 
 let engine: Engine | undefined
 let unanswered = 0

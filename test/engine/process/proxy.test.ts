@@ -143,6 +143,18 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
     await gone(engine)
   })
 
+  it('of the parent by kill -9 while the engine is only starting: the engine ends by itself', {
+    timeout: 60_000,
+  }, async () => {
+    const { parent } = launchParent()
+    while (enginesOf(parent.pid!).length === 0) await sleep(5)
+    const [engine] = enginesOf(parent.pid!)
+    // Its programs are being read.
+    await sleep(100)
+    parent.kill('SIGKILL')
+    await gone(engine!)
+  })
+
   it('of the parent by its own decision: an engine that hangs is taken along', async () => {
     const { line } = launchParent('leaving-parent.ts')
     await gone(Number(await line()))
