@@ -326,14 +326,19 @@ describe('Kafka: opening', { skip }, () => {
         openKafkaLog({ ...run.settings, maxMessageBytes: 16 << 20 }),
         expected(/max.message.bytes is 8388608, expected 16777216; .*kafka-configs --alter/),
       )
-      await withAdmin(brokers, admin =>
-        admin.alterConfigs({
+      await withAdmin(brokers, async admin => {
+        const configEntries = [{ name: 'cleanup.policy', value: 'compact' }]
+        await admin.alterConfigs({
           validateOnly: false,
-          resources: [
-            { type: 2, name: topic, configEntries: [{ name: 'cleanup.policy', value: 'compact' }] },
-          ],
-        }),
-      )
+          resources: [{ type: 2, name: topic, configEntries }],
+        })
+        // The controller answers before the broker has heard of it.
+        for (let value: string | undefined; value !== 'compact'; ) {
+          const asked = { type: 2, name: topic, configNames: ['cleanup.policy'] }
+          const described = await admin.describeConfigs({ includeSynonyms: false, resources: [asked] })
+          value = described.resources[0]?.configEntries[0]?.configValue
+        }
+      })
       await assert.rejects(run.open(), expected(/questions: cleanup.policy is compact, expected delete/))
     } finally {
       await run.remove()
