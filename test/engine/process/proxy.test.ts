@@ -53,9 +53,12 @@ describe('the death of either process', { skip: !canFindEngines && 'reads /proc'
     it(`of the engine by ${signal}: calls under way and later ones fail, and say how it died and at what`, async () => {
       const engine = await openModel(model.path)
       const [pid] = enginesOf(process.pid)
+      // It is to answer none of them before it dies.
+      process.kill(pid!, 'SIGSTOP')
       const aside = engine.decode(Int32Array.of(5))
       const pending = [engine.generate(0, prompts, sampling), engine.weightsHash(0), aside]
       process.kill(pid!, signal)
+      process.kill(pid!, 'SIGCONT')
       const died = { code: 'ENGINE_DIED', message: how }
       for (const call of pending) await assert.rejects(call, died)
       await assert.rejects(engine.info(), died)
