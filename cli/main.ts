@@ -21,7 +21,12 @@ export async function runArguments(argv: readonly string[], streams: Streams): P
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     // Commander has said what is wrong; help and version are successes.
-    code = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    if (error.exitCode === 0) return EXIT.ok
+    code = EXIT.usage
+    if (argv.includes('--json')) {
+      const message = error.message.replace(/^error: /, '')
+      streams.stdout.write(`${JSON.stringify({ error: { code: 'USAGE', message } })}\n`)
+    }
   }
   return code
 }

@@ -23,6 +23,9 @@ import { gatherRows, scatterRows } from './rows.ts'
 import { concatTargets } from './target.ts'
 import { groupBy, lengthsOf, putMeans, putRows, ratesOf, type Sequence, type Work, workOf } from './work.ts'
 
+/** A layer is some 60 operations, of which half take less than a millisecond: see docs/decisions.md. */
+const SPIN_MICROSECONDS = 100
+
 export interface LearnerOptions extends SessionOptions, LearnerLimits {}
 
 /** One call at a time: calls share their memory and the running gradient. */
@@ -45,7 +48,8 @@ export class Learner {
   }
 
   /** @throws GraspError CONFIG_INVALID when the model has not what the adapter is for. */
-  static async create(config: ModelConfig, options: LearnerOptions): Promise<Learner> {
+  static async create(config: ModelConfig, given: LearnerOptions): Promise<Learner> {
+    const options = { spinMicroseconds: SPIN_MICROSECONDS, ...given }
     const { lora, activationBytes = ACTIVATION_BYTES } = options
     const layers = await Layers.create(config, activationBytes, options, lora)
     return new Learner(config, options, layers, lora && (await Merger.create(config, lora, options)))

@@ -57,7 +57,7 @@ export class Session {
         enableMemPattern: false,
         extra: {
           session: {
-            // Threads that wait block instead of spinning: sessions take turns, and whenever anything else
+            // By default onnxruntime's threads spin without end: sessions take turns, and whenever anything else
             // wants a core, spinning takes it away (measured: 2.5 times the time of a training step).
             intra_op:
               options.spinMicroseconds === undefined

@@ -85,6 +85,15 @@ describe('grasp', { concurrency: 2 }, () => {
     }
   })
 
+  test('with --json wrong usage is a document, too', async () => {
+    const { code, stdout, stderr } = await grasp(['export', '--json'], anywhere)
+    assert.equal(code, 2)
+    assert.deepEqual(JSON.parse(stdout), {
+      error: { code: 'USAGE', message: "missing required argument 'folder'" },
+    })
+    assert.match(stderr, /^error USAGE: missing required argument/)
+  })
+
   test('an old Node is told so, before anything else is loaded', async () => {
     const old = "data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'18.20.1'}})"
     const { code, stderr } = await grasp(['--help'], { ...anywhere, node: ['--import', old] })
