@@ -41,10 +41,17 @@ export async function evaluateSplit(context: JudgedContext, request: EvaluationR
     progress({
       kind: 'evaluation',
       role: name,
-      done: contexts.length,
-      total: contexts.length,
+      done: known.size,
+      total: known.size,
       score: averages.macro,
     })
+  }
+  const missing = contexts.length - known.size
+  if (missing > 0) {
+    context.logger.warn(
+      { role, split, missing },
+      'questions that could not be answered are left out of the average, which other roles may have them in: see grasp deadletters',
+    )
   }
   if (averages.unscored > 0) {
     context.logger.warn(

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import pino from 'pino'
 import { ignoreElements, lastValueFrom } from 'rxjs'
+import { GraspError } from '../../errors/grasp-error.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
 import { evaluateSplit } from '../../pipelines/evaluation.ts'
 import type { ProgressEvent } from '../../pipelines/events.ts'
@@ -81,4 +82,31 @@ test('a group is cut short in the middle, nothing of it is stored, and the next 
   const resumed = await evaluateIn('cut short', false)
   assert.equal(resumed.size, 6)
   assert.deepEqual(resumed, await evaluateIn('undisturbed', false))
+})
+
+test('a question that cannot be asked is not counted among those of the score', async () => {
+  const cwd = join(run.folder, 'unasked')
+  await mkdir(cwd)
+  const events: ProgressEvent[] = []
+  const hooks = {
+    signal: new AbortController().signal,
+    logger: pino({ level: 'silent' }),
+    progress: (event: ProgressEvent) => void events.push(event),
+  }
+  await using resources = await Resources.open(loadConfig({ file: run.config, cwd }), hooks)
+  await ingest(resources.stage)
+  await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
+  const context = await resources.judged()
+  let asked = 0
+  const student: typeof context.prompt.student = of => {
+    if (asked++ === 1) throw new GraspError('PROMPT_TOO_LONG', 'one that cannot be asked')
+    return context.prompt.student(of)
+  }
+  const prompt = Object.assign(Object.create(context.prompt), { student })
+  await evaluateSplit({ ...context, prompt }, request)
+  const scored = events.filter(event => event.kind === 'evaluation' && event.score !== undefined)
+  assert.deepEqual(
+    scored.map(event => event.kind === 'evaluation' && [event.done, event.total]),
+    [[5, 5]],
+  )
 })
