@@ -1,6 +1,7 @@
 import { TOPICS, type Topic } from '../../schemas/types.ts'
 import { Client } from './client.ts'
 import { kafkaFault } from './faults.ts'
+import { listTopics } from './list-topics.ts'
 import { Names } from './names.ts'
 import type { KafkaLogOptions } from './options.ts'
 
@@ -12,7 +13,7 @@ export async function presentKafkaTopics(options: KafkaLogOptions): Promise<Topi
   const admin = client.admin()
   try {
     await admin.connect()
-    const there = new Set(await admin.listTopics())
+    const there = await listTopics(admin)
     return TOPICS.filter(topic => there.has(names.topic(topic)))
   } catch (cause) {
     throw kafkaFault(client.brokers, 'read', cause)

@@ -3,6 +3,7 @@ import kafkajs, { type Admin } from 'kafkajs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { TOPICS, type Topic } from '../../schemas/types.ts'
 import { typeOf } from './faults.ts'
+import { listTopics } from './list-topics.ts'
 import type { Names } from './names.ts'
 import { delay, isPassing } from './retrying.ts'
 
@@ -40,7 +41,7 @@ export async function ensureTopics(
   { create }: { readonly create: boolean },
 ): Promise<Map<Topic, number>> {
   const wanted = wantedTopics(names, settings)
-  const existing = new Set(await admin.listTopics())
+  const existing = await listTopics(admin)
   const missing = wanted.filter(({ name }) => !existing.has(name))
   if (missing.length > 0) {
     if (!create) throw absent(missing, missing.length === wanted.length)
@@ -90,7 +91,7 @@ async function make(admin: Admin, missing: readonly Wanted[], replication: numbe
       const fault = errors.find(each => !mayPass(each))
       if (fault || Date.now() > deadline) throw fault ?? errors[0]
       await delay(200)
-      const existing = new Set(await admin.listTopics())
+      const existing = await listTopics(admin)
       left = left.filter(({ name }) => !existing.has(name))
     }
   }
