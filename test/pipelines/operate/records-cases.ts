@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../../bus/port.ts'
 import { countRecords, newestRecords, recordsFrom } from '../../../pipelines/operate/records.ts'
 import { recordFilter } from '../../../pipelines/operate/where.ts'
@@ -27,7 +28,11 @@ export function describeRecords(name: string, make: MakeHarness): void {
     }
 
     it('the newest of all partitions, in the order in which they were written', async () => {
-      await write(0, 20)
+      for (let i = 0; i < 20; i++) {
+        await write(i, i + 1)
+        // Partitions are put in order by milliseconds.
+        await sleep(2)
+      }
       const newest = await newestRecords(log, { topic: 'questions' }, 4)
       assert.deepEqual(
         newest.map(({ value }) => (value as { id: string }).id),
