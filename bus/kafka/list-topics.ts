@@ -1,8 +1,8 @@
 import type { Admin } from 'kafkajs'
 import { delay } from './retrying.ts'
 
-/** A busy cluster takes its time to find leaders for new topics. */
-const PATIENCE_MS = 60_000
+/** A busy cluster takes its time to find leaders for new topics, and to tell all brokers of them. */
+export const APPEAR_MS = 60_000
 
 /**
  * The names of all topics in the cluster, asked again while some topic, of whatever run, has no leader yet: kafkajs then
@@ -10,7 +10,7 @@ const PATIENCE_MS = 60_000
  */
 export async function listTopics(
   admin: Pick<Admin, 'listTopics'>,
-  patience = PATIENCE_MS,
+  patience = APPEAR_MS,
 ): Promise<Set<string>> {
   const deadline = Date.now() + patience
   for (;;) {

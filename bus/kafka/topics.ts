@@ -3,7 +3,7 @@ import kafkajs, { type Admin } from 'kafkajs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { TOPICS, type Topic } from '../../schemas/types.ts'
 import { typeOf } from './faults.ts'
-import { listTopics } from './list-topics.ts'
+import { APPEAR_MS, listTopics } from './list-topics.ts'
 import type { Names } from './names.ts'
 import { delay, isPassing } from './retrying.ts'
 
@@ -21,9 +21,6 @@ interface Wanted {
   readonly partitions: number | undefined
   readonly config: Readonly<Record<string, string>>
 }
-
-/** A busy cluster takes its time to tell all brokers of new topics. */
-const APPEAR_MS = 60_000
 
 /** Only the newest record of each key is needed. */
 const COMPACTED: ReadonlySet<Topic> = new Set(['policies'])

@@ -10,12 +10,9 @@ import { dependsOnThreads } from '../runtime/thread-invariance.ts'
 import type { ForwardPasses } from './forward-passes.ts'
 import { valuesPerToken } from './key-value-cache.ts'
 import { queryRows } from './layer-operations.ts'
-import { LONGEST_PASS, MOST_BYTES_KEPT } from './limits.ts'
+import { LONGEST_PASS, MOST_BYTES_KEPT, MOST_TOKENS_SEEN } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { type Pass, PromptPasses } from './prompt-passes.ts'
-
-/** Most tokens that the prompts of a pass have up to its end, which bounds the memory that it takes. */
-export const MOST_TOKENS_SEEN = 1024
 
 export interface PromptReaderOptions {
   readonly threads: number
@@ -68,9 +65,9 @@ export class PromptReader {
     const logits: Float32Array[] = new Array(numbers.length)
     const plans = numbers.map(number => this.#plan.of(number))
     const longest = Math.max(...plans.map(plan => plan.length))
-    for (let turn = 0; turn < longest; turn++) {
+    for (let nth = 0; nth < longest; nth++) {
       const readings = numbers.flatMap((number, index): Reading[] => {
-        const pass = plans[index]![turn]
+        const pass = plans[index]![nth]
         return pass ? [{ index, row: row + index, prompt: this.#prompts[number]!, pass }] : []
       })
       for (const group of this.#groups(readings)) await this.#readGroup(group, readings, logits)

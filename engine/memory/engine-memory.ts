@@ -2,8 +2,7 @@
 import type { ModelConfig } from '../architectures/config.ts'
 import { MOST_VALUES } from '../decoding/drafts.ts'
 import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
-import { LONGEST_PASS, MOST_SEQUENCES } from '../decoding/limits.ts'
-import { MOST_TOKENS_SEEN } from '../decoding/prompt-reader.ts'
+import { LONGEST_PASS, MOST_SEQUENCES, MOST_TOKENS_SEEN } from '../decoding/limits.ts'
 import { quantisedValues } from '../decoding/quantised-model.ts'
 import { ACTIVATION_BYTES } from '../learner/limits.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
@@ -104,12 +103,9 @@ function decodingParts(
   const together = Math.max(1, Math.min(rows, Math.floor(MOST_TOKENS_SEEN / tokens)))
   const step = STEP_TOKENS * (3.2 * heads * room + 3 * vocabularySize)
   // The first tokens of several prompts, or the last of a long one.
-  const reading =
-    tokens *
-    Math.max(
-      together * (3.2 * heads * tokens + 3.6 * intermediateSize),
-      3.2 * heads * room + 3.6 * intermediateSize,
-    )
+  const pass = (prompts: number, seen: number) =>
+    prompts * tokens * (3.2 * heads * seen + 3.6 * intermediateSize)
+  const reading = Math.max(pass(together, tokens), pass(1, room))
   const copied = F32_BYTES * valuesPerToken(config) * Math.max(room, together * tokens)
   const values = quantisedValues(config)
   return [
