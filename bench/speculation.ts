@@ -14,7 +14,6 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { Decoder } from '../engine/decoding/decoder.ts'
 import { KeyValueCache } from '../engine/decoding/key-value-cache.ts'
-import { partSizeFor } from '../engine/decoding/part-size.ts'
 import { QuantisedModel } from '../engine/decoding/quantised-model.ts'
 import type { Request } from '../engine/decoding/row.ts'
 import type { Generation } from '../engine/port.ts'
@@ -68,13 +67,12 @@ type Mode = keyof typeof MODES
 const decoders = new Map<Mode, Decoder>()
 for (const [mode, options] of Object.entries(MODES)) {
   const shared = { threads, tokensPerPass: 4096, sequencesPerPass: 16, stopTokens: [] }
-  decoders.set(mode as Mode, await Decoder.create(config, { ...shared, ...options }))
+  decoders.set(mode as Mode, new Decoder(config, { ...shared, ...options }))
 }
 const start = performance.now()
 const copy = await QuantisedModel.create(config, weights, {
   cache: new KeyValueCache(config),
   threads,
-  parts: partSizeFor(1),
 })
 console.log(`making the copy takes ${((performance.now() - start) / 1000).toFixed(2)} s`)
 await copy.release()

@@ -1,7 +1,7 @@
 /**
- * Activations of the decoding graph and the nodes that both its layers and its ends use. A product with the weight
- * first comes out as [P, out, C], a norm takes [N, D] and attention [B, heads, S, E]: activations know how they lie,
- * and are turned only where the next operation wants them otherwise.
+ * Activations of the decoding graph and the nodes that both its layers and its ends use. Products and norms take
+ * [N, width], attention [B, heads, S, E]: activations know how they lie, and are turned only where the next operation
+ * wants them otherwise.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { GateActivation } from '../architectures/layer-operations.ts'
@@ -10,8 +10,8 @@ import { float } from '../onnx/attribute.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
 
 export interface Activation {
-  /** [N, width], [P, width, C], or [B, width / E, S, E] without the tokens that only fill up. */
-  readonly layout: 'rows' | 'columns' | 'heads'
+  /** [N, width], or [B, width / E, S, E]. */
+  readonly layout: 'rows' | 'heads'
   readonly value: Value
   readonly width: number
 }
@@ -24,10 +24,9 @@ export function transposeNode(g: GraphBuilder, x: Value, ...perm: number[]): Val
 }
 
 /** [N, width] */
-export function rowsOf(g: GraphBuilder, { layout, value, width }: Activation): Value {
+export function rowsOf({ layout, value }: Activation): Value {
   if (layout === 'heads') throw new Error('attention alone takes heads')
-  if (layout === 'rows') return value
-  return g.node('Reshape', [transposeNode(g, value, 0, 2, 1), g.ints([-1, width])])
+  return value
 }
 
 /** Root-mean-square norm over the last axis. */

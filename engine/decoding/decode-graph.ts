@@ -1,12 +1,11 @@
 /**
  * The whole model as one graph that reads tokens against a key/value cache and gives the logits of what comes
- * next. It serves both to read a prompt (one row of many tokens) and to decode (many rows of one token). Shape
- * suffixes: B rows, S tokens a row, R = B·S, N ≥ R rows of the matrix products, D hidden size, H query heads
- * of E in K groups of G, V vocabulary, L positions of the cache, M tokens whose logits are wanted.
+ * next. It serves both to read prompts (rows of many tokens) and to decode (many rows of few tokens). Shape suffixes:
+ * B rows, S tokens a row, N = B·S, D hidden size, H query heads of E in K groups of G, V vocabulary, L positions of the
+ * cache, M tokens whose logits are wanted.
  *
- * - Weights are inputs, so a new policy costs no new session.
- * - Projections multiply from the left, W [out, in] · Xᵀ: the large W is read as it lies in memory and only the
- *   small X is packed. The cost is the same from 2 to 32 columns.
+ * - Matrices are part of the graph, so that they lie as the kernels read them: a new policy is a new session. Vectors
+ *   and the embedding, of which few rows are read, are inputs.
  * - The cache is an input only, and the new keys and values are outputs: a cache that came back would be copied at each
  *   token.
  */
@@ -22,18 +21,17 @@ import type { QuantisedWeight } from './quantised-weight.ts'
 
 /**
  * The model's bytes; inputs and outputs are in names.ts.
- * @param quantised every matrix, by name: takes the place of the inputs where given.
+ * @param quantised every matrix, by name. Without them, those of `matricesOf` are to be given when it is loaded.
  */
 export function decodeGraph(
   config: ModelConfig,
   quantised?: ReadonlyMap<string, QuantisedWeight>,
 ): Uint8Array {
-  const { hiddenSize: D, heads: H, headDim: E, vocabularySize: V } = config
+  const { hiddenSize: D, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
   g.input(INPUT.positions, 'int64', ['B', 'S'])
   const last = g.input(INPUT.last, 'int32', ['M'])
-  g.input(INPUT.filler, 'float32', ['N - R', H * E])
   g.input(INPUT.places, 'int64', ['B', config.keyValueHeads, 'S', 3])
   g.input(INPUT.cacheMask, 'float32', ['B', 1, 1, 1, 'L'])
   g.input(INPUT.blockMask, 'float32', ['B', 1, 1, 'S', 'T'])
@@ -43,11 +41,11 @@ export function decodeGraph(
   }
   g.input(INPUT.cosines, 'float32', ['P', E / 2])
   g.input(INPUT.sines, 'float32', ['P', E / 2])
+  const matrices = matricesOf(config)
   for (const [name, shape] of parameterShapes(config)) {
-    if (name === EMBEDDING || !quantised?.has(name)) g.input(name, 'float32', shape)
+    if (name === EMBEDDING || !matrices.has(name)) g.input(name, 'float32', shape)
   }
-  const productsOf = (parts: string) =>
-    quantised ? quantisedProducts(g, quantised) : exactProducts(g, g.input(parts, 'int64', [2]))
+  const products = quantised ? quantisedProducts(g, quantised) : exactProducts(g, matrices)
 
   const embedded = g.node('Gather', [EMBEDDING, tokens], { axis: 0 })
   const { embeddingScale } = config
@@ -57,17 +55,24 @@ export function decodeGraph(
     width: D,
   }
   const shapes = rowShapes(g, config)
-  const products = productsOf(INPUT.parts)
   const architecture = architectureOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
     x = architecture.layer(layerOperations(g, config, layer, shapes, products), config, x)
   }
-  const last_MD = normNode(g, config, g.node('Gather', [rowsOf(g, x), last], { axis: 0 }), FINAL_NORM)
-  const hidden = { layout: 'rows', value: last_MD, width: D } as const
-  const logits = productsOf(INPUT.lastParts)(headName(config), hidden, V)
-  const logits_MV = rowsOf(g, logits)
+  const last_MD = normNode(g, config, g.node('Gather', [rowsOf(x), last], { axis: 0 }), FINAL_NORM)
+  const logits_MV = products(headName(config), last_MD, V)
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits_MV : softCapNode(g, logits_MV, logitSoftCap)
   g.output(capped, 'float32', ['M', V], LOGITS)
   return g.build()
+}
+
+/** Shapes [out, in] of what activations are multiplied with: all matrices, the embedding only where it is the head too. */
+export function matricesOf(config: ModelConfig): ReadonlyMap<string, readonly [number, number]> {
+  const matrices = new Map<string, readonly [number, number]>()
+  for (const [name, [out, inputs]] of parameterShapes(config)) {
+    const multiplied = inputs !== undefined && (name !== EMBEDDING || headName(config) === name)
+    if (multiplied) matrices.set(name, [out!, inputs])
+  }
+  return matrices
 }

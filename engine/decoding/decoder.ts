@@ -24,7 +24,6 @@ import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
 import { MOST_SEQUENCES } from './limits.ts'
 import { LOGITS } from './names.ts'
-import { type PartSize, partSizeFor } from './part-size.ts'
 import { lookUp } from './prompt-lookup.ts'
 import { PromptReader } from './prompt-reader.ts'
 import { checkRequest, drawToken, type Request, type Row } from './row.ts'
@@ -48,32 +47,26 @@ export interface DecoderOptions {
 export class Decoder {
   readonly #config: ModelConfig
   readonly #options: DecoderOptions
-  readonly #passes: ForwardPasses
+  readonly #cache: KeyValueCache
+  /** Of the weights that were decoded with last. They are not to be held longer than others hold them. */
+  #loaded: { readonly weights: WeakRef<Weights>; readonly passes: ForwardPasses } | undefined
   readonly #sampler: Sampler
   readonly #drafts: Drafts
   readonly #stop: ReadonlySet<number>
 
-  private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses, parts: PartSize) {
+  constructor(config: ModelConfig, options: DecoderOptions) {
     this.#config = config
     this.#options = options
-    this.#passes = passes
+    this.#cache = new KeyValueCache(config)
     this.#sampler = new Sampler(config.vocabularySize)
     this.#drafts = new Drafts(config, {
       threads: options.threads,
-      cache: passes.cache,
-      parts,
+      cache: this.#cache,
       sampler: this.#sampler,
       text: options.textDraft ?? lookUp,
       model: options.modelDraft ?? true,
     })
     this.#stop = new Set(options.stopTokens)
-  }
-
-  static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
-    const cache = new KeyValueCache(config)
-    const parts = partSizeFor(options.sequencesPerPass)
-    const passes = await ForwardPasses.create(config, { threads: options.threads, cache, parts })
-    return new Decoder(config, options, passes, parts)
   }
 
   /**
@@ -92,32 +85,46 @@ export class Decoder {
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    this.#passes.cache.reserve(capacity, longest + sampling.maxNewTokens)
+    this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
+    check()
+    const passes = await this.#passesOf(weights)
     try {
-      this.#passes.use(weights)
+      passes.use(weights)
       await this.#drafts.use(weights)
-      return await this.#decode(requests, sampling, capacity, check)
+      return await this.#decode(passes, requests, sampling, capacity, check)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
-      this.#passes.cache.clear()
+      this.#cache.clear()
       throw error
     } finally {
-      this.#passes.use(new Map())
+      passes.use(new Map())
     }
   }
 
-  /** Lets go of what is held for these weights, such as a copy of them: others are about to be made. */
-  forget(): Promise<void> {
-    return this.#drafts.release()
+  /** Lets go of the copies of weights that decoding needs: others are about to be made. */
+  async forget(): Promise<void> {
+    await this.#drafts.release()
+    await this.#loaded?.passes.release()
+    this.#loaded = undefined
   }
 
   async release(): Promise<void> {
-    this.#passes.cache.clear()
-    await this.#drafts.release()
-    await this.#passes.release()
+    this.#cache.clear()
+    await this.forget()
+  }
+
+  async #passesOf(weights: Weights): Promise<ForwardPasses> {
+    if (this.#loaded?.weights.deref() === weights) return this.#loaded.passes
+    // Two at a time would take the memory of two.
+    await this.forget()
+    const { threads } = this.#options
+    const passes = await ForwardPasses.create(this.#config, weights, { threads, cache: this.#cache })
+    this.#loaded = { weights: new WeakRef(weights), passes }
+    return passes
   }
 
   async #decode(
+    passes: ForwardPasses,
     requests: readonly Request[],
     sampling: SamplingOptions,
     capacity: number,
@@ -126,7 +133,7 @@ export class Decoder {
     const results: Generation[] = new Array(requests.length)
     const prompts = new PromptReader(
       this.#config,
-      this.#passes,
+      passes,
       requests.map(({ prompt }) => prompt),
       { ...this.#options, turnEnds: this.#stop, check },
     )
@@ -145,7 +152,7 @@ export class Decoder {
         const filler = rows.pop()!
         if (slot === rows.length) continue
         rows[slot] = filler
-        this.#passes.cache.move(rows.length, slot)
+        this.#cache.move(rows.length, slot)
       }
     }
     while (next < requests.length || rows.length > 0) {
@@ -169,7 +176,7 @@ export class Decoder {
       }
       if (rows.length === 0) continue
       check()
-      leave(await this.#step(rows, sampling, ends))
+      leave(await this.#step(passes, rows, sampling, ends))
     }
     return results
   }
@@ -179,6 +186,7 @@ export class Decoder {
    * Gives the rows that ended.
    */
   async #step(
+    passes: ForwardPasses,
     rows: readonly Row[],
     sampling: SamplingOptions,
     ends: (row: Row, logits: Float32Array) => boolean,
@@ -197,7 +205,7 @@ export class Decoder {
       first,
       block,
     }))
-    const fetched = await this.#passes.step(parts)
+    const fetched = await passes.step(parts)
     const logits = fetched[LOGITS]!.data as Float32Array
     const ended = new Set<Row>()
     const counts = rows.map((row, slot) => {
@@ -212,7 +220,7 @@ export class Decoder {
       } while (!ended.has(row) && count < most && row.sequence.at(-1) === tokens[count])
       return count
     })
-    this.#passes.cache.append(
+    this.#cache.append(
       fetched,
       rows.map((_, slot) => slot),
       parts.map(({ first }) => first),

@@ -3,7 +3,6 @@
  * parts that they make (part-size.ts), and little within a part: so most of what fits is nearly free, and more has to promise
  * more than it costs.
  */
-import { type PartSize, partsOf } from './part-size.ts'
 
 /** What a step costs by its parts, and with each token, as measured: about 1 for a step of one token. */
 const PART_COSTS: ReadonlyMap<number, number> = new Map([
@@ -31,14 +30,13 @@ export interface DraftPlan {
  * The length with the most tokens by cost.
  * @param drafting what it costs to draft one token of each sequence, on the scale of a step of one token.
  */
-export function planDrafts(drafts: readonly DraftPromise[], size: PartSize, drafting = 0): DraftPlan {
+export function planDrafts(drafts: readonly DraftPromise[], drafting = 0): DraftPlan {
   let best: DraftPlan = { length: 0, rate: 0 }
   const longest = Math.max(...drafts.map(({ length }) => length))
   for (let length = 0; length <= longest; length++) {
-    const tokens = Math.max(size.fewest, drafts.length * (length + 1))
-    const parts = PART_COSTS.get(partsOf(tokens, size))
-    if (parts === undefined) break
-    const cost = parts + TOKEN_COST * tokens + drafting * length
+    const tokens = drafts.length * (length + 1)
+    if (tokens > 64) break
+    const cost = 1 + TOKEN_COST * tokens + drafting * length
     let promised = 0
     for (const draft of drafts) {
       promised += (1 - draft.chance ** (Math.min(length, draft.length) + 1)) / (1 - draft.chance)

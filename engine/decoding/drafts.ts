@@ -10,7 +10,6 @@ import type { Weights } from '../weights/weights.ts'
 import { planDrafts } from './draft-length.ts'
 import { HitRate } from './hit-rate.ts'
 import type { KeyValueCache } from './key-value-cache.ts'
-import type { PartSize } from './part-size.ts'
 import type { Lookup } from './prompt-lookup.ts'
 import { QuantisedModel, quantisedValues } from './quantised-model.ts'
 
@@ -44,7 +43,6 @@ export const MOST_VALUES = 2 ** 29
 export interface DraftsOptions {
   readonly threads: number
   readonly cache: KeyValueCache
-  readonly parts: PartSize
   readonly sampler: Sampler
   readonly text: TextDraft
   /** Whether a copy of the model may be made. */
@@ -103,7 +101,6 @@ export class Drafts {
         length: tokens.length,
         chance: this.#textRates[matched]!.value,
       })),
-      this.#options.parts,
     )
     const modelRate = sampling.temperature === 0 ? this.#greedyRate : this.#sampledRate
     const chance = modelRate.value
@@ -112,7 +109,6 @@ export class Drafts {
         ? { length: 0, rate: 0 }
         : planDrafts(
             rows.map(({ room }) => ({ length: room, chance })),
-            this.#options.parts,
             passCost(rows.length),
           )
     if (model.rate > text.rate && (await this.#made(1 - text.rate / model.rate))) {

@@ -7,18 +7,14 @@ import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
-import { decodeGraph } from './decode-graph.ts'
+import { decodeGraph, matricesOf } from './decode-graph.ts'
 import { type KeyValueCache, PLACES } from './key-value-cache.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
-import { type PartSize, partsOf } from './part-size.ts'
 import type { QuantisedWeight } from './quantised-weight.ts'
 
 /** A step is some 400 operations, of which many take less time than waking a thread. */
 const SPIN_MICROSECONDS = 50
-
-/** No tokens at all. */
-const NOTHING = [1, 0] as const
 
 /** Tokens of a sequence. */
 export interface Part {
@@ -40,8 +36,7 @@ export interface PromptPart {
 export interface PassesOptions {
   readonly cache: KeyValueCache
   readonly threads: number
-  readonly parts: PartSize
-  /** The model's matrices: weights that are given later count for the rest of it. */
+  /** Takes the place of the weights' matrices. */
   readonly quantised?: ReadonlyMap<string, QuantisedWeight>
 }
 
@@ -49,18 +44,14 @@ export class ForwardPasses {
   readonly cache: KeyValueCache
   readonly #config: ModelConfig
   readonly #session: Session
-  readonly #exact: boolean
-  readonly #size: PartSize
   readonly #outputs: Readonly<Record<string, null>>
   readonly #rotary: Feeds
   #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, size: PartSize) {
+  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache) {
     this.cache = cache
     this.#config = config
     this.#session = session
-    this.#size = size
-    this.#exact = session.inputs.includes(INPUT.parts)
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     const names = [LOGITS]
@@ -71,16 +62,20 @@ export class ForwardPasses {
     this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
+  /** Matrices of the weights are copied, as the kernels read them; the rest is to be given by `use`. */
   static async create(
     config: ModelConfig,
-    { cache, threads, parts, quantised }: PassesOptions,
+    weights: Weights,
+    { cache, threads, quantised }: PassesOptions,
   ): Promise<ForwardPasses> {
-    const options = { threads, spinMicroseconds: SPIN_MICROSECONDS }
+    const external = new Map<string, Tensor>()
+    if (!quantised) for (const name of matricesOf(config).keys()) external.set(name, weights.get(name)!)
+    const options = { threads, spinMicroseconds: SPIN_MICROSECONDS, external }
     const session = await Session.create('decode', decodeGraph(config, quantised), options)
-    return new ForwardPasses(config, session, cache, parts)
+    return new ForwardPasses(config, session, cache)
   }
 
-  /** Passes use these until others are given: an empty map lets go of them. */
+  /** Passes use what these have beside matrices until others are given: an empty map lets go of them. */
   use(weights: Weights): void {
     const inputs = new Set(this.#session.inputs)
     const given = [...weights].filter(([name]) => inputs.has(name))
@@ -100,30 +95,22 @@ export class ForwardPasses {
     })
     const firsts = parts.map(() => first)
     const rows = parts.map(({ row }) => row)
-    const cut = wanted ? this.#cut(parts.length) : NOTHING
-    // The head multiplies them as it does the tokens of a step: it is read once for many.
-    const last = Array.from({ length: cut[0] * cut[1] }, (_, b) => (b % parts.length) * count + count - 1)
-    const fetched = await this.#run(
+    const last = wanted ? parts.map((_, b) => b * count + count - 1) : []
+    return this.#run(
       this.cache.prefixes(rows, first, count),
       ids,
       { firsts, starts: firsts, tokens: count, cached: first, places: count },
-      { parts: [parts.length, count], last, lastParts: cut },
+      last,
     )
-    const { vocabularySize: V } = this.#config
-    const logits = fetched[LOGITS]!.data as Float32Array
-    const real = wanted ? parts.length : 0
-    return { ...fetched, [LOGITS]: new Tensor('float32', logits.subarray(0, real * V), [real, V]) }
   }
 
   /**
-   * Reads equally many tokens of each of the first rows of the cache. The logits are [rows · tokens, V] and perhaps
-   * more, which count for nothing, as do those beyond the end of a row's block.
+   * Reads equally many tokens of each of the first rows of the cache. The logits are [rows · tokens, V]; those beyond
+   * the end of a row's block count for nothing.
    */
   step(rows: readonly Part[]): Promise<Fetched> {
     const tokens = rows[0]!.tokens.length
-    const count = rows.length * tokens
-    const [parts, columns] = this.#cut(count)
-    const ids = new Int32Array(parts * columns)
+    const ids = new Int32Array(rows.length * tokens)
     rows.forEach((row, b) => {
       ids.set(row.tokens, b * tokens)
     })
@@ -132,15 +119,8 @@ export class ForwardPasses {
       this.cache.rows(rows.length),
       ids,
       { firsts, starts: rows.map(({ block }) => block), tokens, cached: this.cache.length, places: PLACES },
-      { parts: [parts, columns], last: ids.map((_, n) => n), lastParts: [parts, columns] },
+      ids.map((_, n) => n),
     )
-  }
-
-  /** P and C of the parts in which so many tokens of a step are multiplied. */
-  #cut(tokens: number): readonly [parts: number, columns: number] {
-    if (!this.#exact) return [1, tokens]
-    const parts = partsOf(tokens, this.#size)
-    return [parts, Math.max(this.#size.fewest, Math.ceil(tokens / parts))]
   }
 
   async release(): Promise<void> {
@@ -152,16 +132,15 @@ export class ForwardPasses {
     cache: Feeds,
     ids: Int32Array,
     extent: PassExtent,
-    { parts, last, lastParts }: Record<'parts' | 'last' | 'lastParts', ArrayLike<number>>,
+    last: ArrayLike<number>,
   ): Promise<Fetched> {
-    const { heads, headDim, contextLength } = this.#config
+    const { contextLength } = this.#config
     const { firsts, tokens } = extent
     const rows = firsts.length
     // Drafts may reach beyond the context, where the tables of positions end. Their results are of no use.
     const positions = Int32Array.from({ length: rows * tokens }, (_, n) =>
       Math.min(firsts[Math.floor(n / tokens)]! + (n % tokens), contextLength - 1),
     )
-    const filler = ids.length - positions.length
     const feeds = {
       ...this.#rotary,
       ...this.#weights,
@@ -169,12 +148,7 @@ export class ForwardPasses {
       ...maskFeeds(this.#config, extent),
       [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
       [INPUT.positions]: int64(positions, [rows, tokens]),
-      [INPUT.filler]: new Tensor('float32', new Float32Array(filler * heads * headDim), [
-        filler,
-        heads * headDim,
-      ]),
       [INPUT.last]: new Tensor('int32', Int32Array.from(last), [last.length]),
-      ...(this.#exact && { [INPUT.parts]: int64(parts, [2]), [INPUT.lastParts]: int64(lastParts, [2]) }),
     }
     return this.#session.run(feeds, this.#outputs)
   }

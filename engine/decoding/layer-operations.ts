@@ -9,8 +9,6 @@ import type { Products } from './products.ts'
 
 /** How activations are cut into heads: the same for every layer. */
 export interface RowShapes {
-  /** [1]: R */
-  readonly count: Value
   /** By number of heads: [B, S, heads, E]. */
   readonly heads: ReadonlyMap<number, Value>
   /** [B, K, Q, S, L] and [B, K, Q, S, T]: see `attention`. */
@@ -28,7 +26,6 @@ export function rowShapes(g: GraphBuilder, { heads, keyValueHeads, headDim }: Mo
   }
   const of = (count: number) => g.node('Concat', [shape_BS, g.ints([count, headDim])], { axis: 0 })
   return {
-    count: g.node('Reshape', [g.node('Size', [INPUT.positions]), g.ints([1])]),
     heads: new Map([heads, keyValueHeads].map(count => [count, of(count)])),
     cacheScores: scores(INPUT.cacheMask),
     blockScores: scores(INPUT.blockMask),
@@ -45,25 +42,20 @@ export function layerOperations(
   const { headDim: E } = config
   const weightOf = (name: string) => layerParameter(layer, `${name}.weight`)
   /** [B, heads, S, E] */
-  const headsOf = ({ layout, value, width }: Activation): Value => {
-    if (layout === 'heads') return value
-    const rows = rowsOf(g, { layout, value, width })
-    const real = g.node('Slice', [rows, g.ints([0]), shapes.count, g.ints([0])])
-    return transposeNode(g, g.node('Reshape', [real, shapes.heads.get(width / E)!]), 0, 2, 1, 3)
-  }
+  const headsOf = ({ layout, value, width }: Activation): Value =>
+    layout === 'heads'
+      ? value
+      : transposeNode(g, g.node('Reshape', [value, shapes.heads.get(width / E)!]), 0, 2, 1, 3)
+  const rows = (value: Value, width: number): Activation => ({ layout: 'rows', value, width })
   const heads = (value: Value, { width }: Activation): Activation => ({ layout: 'heads', value, width })
   return {
-    norm: (x, name) => ({
-      layout: 'rows',
-      value: normNode(g, config, rowsOf(g, x), weightOf(name)),
-      width: x.width,
-    }),
+    norm: (x, name) => rows(normNode(g, config, rowsOf(x), weightOf(name)), x.width),
     project(x, name, width, bias) {
-      const product = products(weightOf(name), x, width)
-      if (!bias) return product
-      const given = layerParameter(layer, `${name}.bias`)
-      const laid = product.layout === 'columns' ? g.node('Unsqueeze', [given, g.ints([1])]) : given
-      return { ...product, value: g.node('Add', [product.value, laid]) }
+      const product = products(weightOf(name), rowsOf(x), width)
+      return rows(
+        bias ? g.node('Add', [product, layerParameter(layer, `${name}.bias`)]) : product,
+        width,
+      )
     },
     headNorm: (x, name) => heads(normNode(g, config, headsOf(x), weightOf(name)), x),
     rotary(x) {
@@ -74,11 +66,9 @@ export function layerOperations(
       const heads = { query: headsOf(query), key: headsOf(key), value: headsOf(value) }
       return attention(g, config, layer, shapes, heads)
     },
-    gated(activation, gate, up) {
-      if (gate.layout !== up.layout) throw new Error('gate and up lie differently')
-      return { ...gate, value: g.node('Mul', [gateNode(g, activation, gate.value), up.value]) }
-    },
-    add: (a, b) => ({ layout: 'rows', value: g.node('Add', [rowsOf(g, a), rowsOf(g, b)]), width: a.width }),
+    gated: (activation, gate, up) =>
+      rows(g.node('Mul', [gateNode(g, activation, rowsOf(gate)), rowsOf(up)]), gate.width),
+    add: (a, b) => rows(g.node('Add', [rowsOf(a), rowsOf(b)]), a.width),
   }
 }
 
@@ -146,5 +136,5 @@ function attention(
   const rows = g.node('Reshape', [byToken, g.ints([-1, H * E])])
   g.output(key, 'float32', ['B', K, 'S', E], names.newKeys)
   g.output(value, 'float32', ['B', K, 'S', E], names.newValues)
-  return { layout: 'rows', value: g.node('Concat', [rows, INPUT.filler], { axis: 0 }), width: H * E }
+  return { layout: 'rows', value: rows, width: H * E }
 }

@@ -2,18 +2,12 @@
 
 /** Inputs beside the weights and the cache. */
 export const INPUT = {
-  /** [N] int32: the R tokens, then any that only fill up. */
+  /** [N] int32 */
   tokens: 'tokens',
   /** [B, S] int64: place of each token in its sequence. */
   positions: 'positions',
   /** [M] int32: of which of the N tokens logits are wanted. */
   last: 'last',
-  /** [N − R, H·E] zeros: attention's result for the tokens that fill up. */
-  filler: 'filler',
-  /** [2] int64: P and C, into which the N tokens are cut for products with weights. */
-  parts: 'parts',
-  /** [2] int64: the same of the M tokens, for the product with the head. */
-  lastParts: 'last_parts',
   /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
   places: 'places',
   /** [B, 1, 1, 1, L]: 0 where a full block of the row's cache holds a token, −∞ where not. */

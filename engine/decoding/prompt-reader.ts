@@ -144,18 +144,15 @@ export class PromptReader {
 }
 
 /**
- * Whether products add in the same order when threads share them out as when each thread has its own: a pass over
- * `tokens` tokens of one prompt has few products, one over several prompts has many.
+ * Whether attention adds in the same order where each thread has the products of whole heads of keys as where threads
+ * share out those of a head. A pass over `tokens` tokens of one prompt has one for each head of keys.
  */
 function addsAlike(
-  { hiddenSize, intermediateSize, heads, keyValueHeads, headDim }: ModelConfig,
+  { heads, keyValueHeads, headDim }: ModelConfig,
   threads: number,
   start: number,
   tokens: number,
 ): boolean {
-  const widths = [hiddenSize, intermediateSize, heads * headDim, keyValueHeads * headDim]
-  if (widths.some(width => dependsOnThreads(width, tokens))) return false
-  // Attention has a product for each head of keys: there is one for each thread, or they are shared out.
   const rows = queryRows({ heads, keyValueHeads }) * tokens
   return keyValueHeads >= threads || ![headDim, tokens, start].some(width => dependsOnThreads(rows, width))
 }

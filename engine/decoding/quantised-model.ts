@@ -4,8 +4,8 @@
  * model itself has cached.
  */
 import type { ModelConfig } from '../architectures/config.ts'
-import { EMBEDDING, headName, parameterShapes } from '../weights/parameter-shapes.ts'
 import type { Weights } from '../weights/weights.ts'
+import { matricesOf } from './decode-graph.ts'
 import { ForwardPasses, type PassesOptions } from './forward-passes.ts'
 import { blockStart } from './key-value-cache.ts'
 import { LOGITS } from './names.ts'
@@ -25,10 +25,10 @@ export class QuantisedModel {
     options: Omit<PassesOptions, 'quantised'>,
   ): Promise<QuantisedModel> {
     const quantised = new Map<string, QuantisedWeight>()
-    for (const [name, dims] of matrices(config)) {
+    for (const [name, dims] of matricesOf(config)) {
       quantised.set(name, quantise(weights.get(name)!.data as Float32Array, dims))
     }
-    const passes = await ForwardPasses.create(config, { ...options, quantised })
+    const passes = await ForwardPasses.create(config, weights, { ...options, quantised })
     passes.use(weights)
     return new QuantisedModel(passes)
   }
@@ -71,14 +71,5 @@ export class QuantisedModel {
 
 /** Values of 8 bits that a copy has. Making it takes three times as many bytes for a moment. */
 export function quantisedValues(config: ModelConfig): number {
-  return matrices(config).reduce((sum, [, [out, inputs]]) => sum + out * inputs, 0)
-}
-
-/** All but the embedding, unless it is the head too. */
-function matrices(config: ModelConfig): (readonly [string, readonly [number, number]])[] {
-  return [...parameterShapes(config)].flatMap(([name, [out, inputs]]) =>
-    inputs === undefined || (name === EMBEDDING && headName(config) !== name)
-      ? []
-      : [[name, [out!, inputs]] as const],
-  )
+  return [...matricesOf(config).values()].reduce((sum, [out, inputs]) => sum + out * inputs, 0)
 }

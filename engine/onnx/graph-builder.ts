@@ -36,6 +36,8 @@ export function siblingOutput(value: Value, index: number): Value {
 /** ONNX's standard operators, as of this version. */
 const OPSET = 21
 const IR_VERSION = 10
+/** TensorProto.DataLocation */
+const EXTERNAL = 1
 
 export class GraphBuilder {
   readonly name: string
@@ -128,6 +130,21 @@ export class GraphBuilder {
     const proto = new ProtobufWriter()
     for (const dim of dims) proto.int(1, dim)
     this.#initializers.push(proto.int(2, elementTypeCode(type)).string(8, name).bytes(9, data))
+    return name
+  }
+
+  /**
+   * A constant tensor whose little-endian bytes are given under the name of `location` when the model is loaded, so
+   * that they need not be copied into its own, which end at 2 GiB.
+   */
+  external(name: string, type: ElementType, dims: readonly number[], location: string): Value {
+    this.#claim(name)
+    const proto = new ProtobufWriter()
+    for (const dim of dims) proto.int(1, dim)
+    const entry = new ProtobufWriter().string(1, 'location').string(2, location)
+    this.#initializers.push(
+      proto.int(2, elementTypeCode(type)).string(8, name).message(13, entry).int(14, EXTERNAL),
+    )
     return name
   }
 

@@ -18,6 +18,8 @@ export interface SessionOptions {
    * thread costs more than a small operation does, so a graph of many of them gains by it.
    */
   readonly spinMicroseconds?: number
+  /** What the model names as external data, by location; only read while it is loaded. */
+  readonly external?: ReadonlyMap<string, Tensor>
   /** Writes a profile (Chrome trace JSON) with this prefix when the session is released. */
   readonly profile?: string
   /** An accelerator that runs the whole graph; the CPU where absent. */
@@ -47,7 +49,9 @@ export class Session {
   static async create(name: string, model: Uint8Array, options: SessionOptions): Promise<Session> {
     const { name: provider, resident = [] } = options.provider ?? { name: 'cpu' }
     try {
+      const external = [...(options.external ?? [])].map(([path, { data }]) => ({ path, data: bytesOf(data) }))
       const session = await InferenceSession.create(model, {
+        ...(external.length > 0 && { externalData: external }),
         executionProviders: [provider],
         executionMode: 'sequential',
         graphOptimizationLevel: 'all',
@@ -120,4 +124,9 @@ export class Session {
 
 function locations(resident: readonly string[]): Record<string, 'gpu-buffer'> {
   return Object.fromEntries(resident.map(output => [output, 'gpu-buffer']))
+}
+
+function bytesOf(data: Tensor.DataType): Uint8Array {
+  const { buffer, byteOffset, byteLength } = data as Float32Array
+  return new Uint8Array(buffer, byteOffset, byteLength)
 }

@@ -89,7 +89,7 @@ export function goldenOnDevice(what: string, { names, kind, bindingBytes }: Gold
         const options = { threads: 2, tokensPerPass: 4, sequencesPerPass: 4, stopTokens: [1, 2, 3, 4] }
         const [decoder, cpu] = [
           new DeviceDecoder(device, config, options),
-          await Decoder.create(config, options),
+          new Decoder(config, options),
         ]
         const requests = [3, 1, 11, 6, 7].map((length, number) => ({
           key: `${number}`,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { ModelConfig } from '../../../engine/architectures/config.ts'
-import { Decoder } from '../../../engine/decoding/decoder.ts'
+import { Decoder, type DecoderOptions } from '../../../engine/decoding/decoder.ts'
 import type { Request } from '../../../engine/decoding/row.ts'
 import { Learner } from '../../../engine/learner/learner.ts'
 import type { Generation, SamplingOptions } from '../../../engine/port.ts'
@@ -35,9 +35,9 @@ async function load(options: TinyModelOptions): Promise<{ config: ModelConfig; w
   return { config, weights }
 }
 
-async function decoderOf(config: ModelConfig, options: Partial<Parameters<typeof Decoder.create>[1]> = {}) {
+async function decoderOf(config: ModelConfig, options: Partial<DecoderOptions> = {}) {
   const defaults = { threads: 2, tokensPerPass: 512, sequencesPerPass: 16, stopTokens: NEVER }
-  const decoder = await Decoder.create(config, { ...defaults, ...options })
+  const decoder = new Decoder(config, { ...defaults, ...options })
   closing.push(() => decoder.release())
   return decoder
 }

@@ -79,7 +79,7 @@ async function generate(
   options: Partial<DecoderOptions> = {},
 ): Promise<{ found: Generation[]; asked: number }> {
   let asked = 0
-  const decoder = await Decoder.create(config, {
+  const decoder = new Decoder(config, {
     threads: 2,
     tokensPerPass: 512,
     sequencesPerPass: 4,
@@ -211,7 +211,7 @@ it('other weights get a copy of their own', async () => {
     return NONE(...given)
   }
   const options = { threads: 2, tokensPerPass: 512, sequencesPerPass: 4, stopTokens: [], textDraft }
-  const decoder = await Decoder.create(models[0]!.config, options)
+  const decoder = new Decoder(models[0]!.config, options)
   closing.push(() => decoder.release())
   for (const { config, weights } of [...models, ...models]) {
     asked = 0

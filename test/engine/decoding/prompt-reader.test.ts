@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ForwardPasses, type PromptPart } from '../../../engine/decoding/forward-passes.ts'
 import { KeyValueCache } from '../../../engine/decoding/key-value-cache.ts'
-import { partSizeFor } from '../../../engine/decoding/part-size.ts'
 import { PromptReader } from '../../../engine/decoding/prompt-reader.ts'
 import { loadModelDirectory } from '../../../engine/weights/model-directory.ts'
 import { makeTinyModel, type TinyModelOptions } from '../../helpers/tiny-model.ts'
@@ -31,7 +30,7 @@ async function read(
   await model.remove()
   const cache = new KeyValueCache(config)
   cache.reserve(ROWS, 1000)
-  const passes = await ForwardPasses.create(config, { threads, cache, parts: partSizeFor(ROWS) })
+  const passes = await ForwardPasses.create(config, weights, { threads, cache })
   passes.use(weights)
   const sizes: number[] = []
   const run = passes.read.bind(passes)
@@ -131,7 +130,7 @@ test('a check that throws comes before the next pass, also between those of one 
   await model.remove()
   const cache = new KeyValueCache(config)
   cache.reserve(2, 500)
-  const passes = await ForwardPasses.create(config, { threads: 1, cache, parts: partSizeFor(2) })
+  const passes = await ForwardPasses.create(config, weights, { threads: 1, cache })
   passes.use(weights)
   let checks = 0
   const check = () => {
