@@ -6,7 +6,6 @@
  *         [--sequences 4] [--new 4] [--lag 0] [--lora 0] [--bf16] [--decode] [--json]
  *
  * `--rows` responses are trained on in one pass, `--sequences` prompts decoded together. `--lora` is a rank.
- * With 40 new tokens or more, 4 sequences or fewer are foretold by a copy in 8 bits.
  * `--decode` only decodes.
  */
 import { fileURLToPath } from 'node:url'
@@ -67,7 +66,6 @@ const use = engineMemory(config, {
   ...task.engine,
   responseTokens: response,
   scoredTogether: rows,
-  drafts: task.newTokens >= 40 && task.engine.sequencesPerPass <= 4,
 })(prompt + response)
 const { parts, bytes } = flags.decode ? use.decoding : use.training
 const measured = Math.max(...marks.map(mark => mark.bytes))

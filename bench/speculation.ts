@@ -1,8 +1,7 @@
 /**
  * What drafts gain in decoding, on prompts of natural language: those of the household example, whose responses quote
- * what the person wrote. Without drafts, with drafts from the text alone, and with a copy of the model in 8 bits too
- * (made before, its time apart) take turns in one process; the best of all repeats counts. Every response is checked to
- * be the same.
+ * what the person wrote. Without drafts and with drafts from the text take turns in one process; the best of all repeats
+ * counts. Every response is checked to be the same.
  *
  *     node --import tsx bench/speculation.ts --model DIR [--new 48] [--sequences 1,4,16] [--temperatures 0,1]
  *         [--threads 2] [--repeats 2]
@@ -13,8 +12,6 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { Decoder } from '../engine/decoding/decoder.ts'
-import { KeyValueCache } from '../engine/decoding/key-value-cache.ts'
-import { QuantisedModel } from '../engine/decoding/quantised-model.ts'
 import type { Request } from '../engine/decoding/row.ts'
 import type { Generation } from '../engine/port.ts'
 import { randomStream } from '../engine/sampling/random-stream.ts'
@@ -61,7 +58,7 @@ const requests = items.map(({ question, profile }, number): Request => {
 })
 
 const NONE = () => ({ tokens: [], matched: 0 })
-const MODES = { none: { textDraft: NONE, modelDraft: false }, text: { modelDraft: false }, copy: {} }
+const MODES = { none: { textDraft: NONE }, text: {} }
 type Mode = keyof typeof MODES
 
 const decoders = new Map<Mode, Decoder>()
@@ -69,14 +66,6 @@ for (const [mode, options] of Object.entries(MODES)) {
   const shared = { threads, tokensPerPass: 4096, sequencesPerPass: 16, stopTokens: [] }
   decoders.set(mode as Mode, new Decoder(config, { ...shared, ...options }))
 }
-const start = performance.now()
-const copy = await QuantisedModel.create(config, weights, {
-  cache: new KeyValueCache(config),
-  threads,
-})
-console.log(`making the copy takes ${((performance.now() - start) / 1000).toFixed(2)} s`)
-await copy.release()
-
 async function run(mode: Mode, group: readonly Request[], temperature: number, maxNewTokens: number) {
   const sampling = { temperature, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens, seed: 1 }
   const began = performance.now()
@@ -84,12 +73,12 @@ async function run(mode: Mode, group: readonly Request[], temperature: number, m
   return { made, seconds: (performance.now() - began) / 1000 }
 }
 
-// The copy is made here.
-await run('copy', requests.slice(0, 1), 1, 120)
+// Matrices are packed here.
+for (const mode of decoders.keys()) await run(mode, requests.slice(0, 1), 1, 2)
 const rows = []
 for (const count of flags.sequences.split(',').map(Number)) {
   for (const temperature of flags.temperatures.split(',').map(Number)) {
-    const best: Record<Mode, number> = { none: Infinity, text: Infinity, copy: Infinity }
+    const best: Record<Mode, number> = { none: Infinity, text: Infinity }
     let expected: Generation[] | undefined
     const group = requests.slice(0, Math.max(count, 4))
     for (let repeat = 0; repeat < Number(flags.repeats); repeat++) {
@@ -107,7 +96,7 @@ for (const count of flags.sequences.split(',').map(Number)) {
       }
     }
     const rate = (mode: Mode) => Number(((group.length * Number(flags.new)) / best[mode]).toPrecision(3))
-    rows.push({ sequences: count, temperature, none: rate('none'), text: rate('text'), copy: rate('copy') })
+    rows.push({ sequences: count, temperature, none: rate('none'), text: rate('text') })
   }
 }
 console.table(rows)

@@ -105,7 +105,7 @@ function memoryOf(config: Config, shape: ModelConfig, free: number | undefined):
     responseTokens: rollout.maxNewTokens,
     scoredTogether: training.batch,
     trainedTogether: Math.min(training.batch, training.microbatch),
-    drafts: model.device === 'cpu',
+    packed: model.device === 'cpu',
     ...(lora && { lora }),
   }
   const fit = fitOf(shape, settings, free ?? Number.POSITIVE_INFINITY)

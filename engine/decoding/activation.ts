@@ -29,6 +29,20 @@ export function rowsOf({ layout, value }: Activation): Value {
   return value
 }
 
+/**
+ * Rows [N, in] times the transpose of a weight [out, in]: [N, out]. onnxruntime packs the weight when the graph is
+ * loaded, as its kernels read it.
+ */
+export function projectNode(
+  g: GraphBuilder,
+  weight: string,
+  shape: readonly [out: number, inputs: number],
+  rows: Value,
+): Value {
+  const matrix = g.external(`${weight}.packed`, 'float32', shape, weight)
+  return g.node('FusedMatMul', [rows, matrix], { transB: 1 }, COM)
+}
+
 /** Root-mean-square norm over the last axis. */
 export function normNode(
   g: GraphBuilder,

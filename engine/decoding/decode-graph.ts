@@ -13,40 +13,25 @@ import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { EMBEDDING, FINAL_NORM, headName, parameterShapes } from '../weights/parameter-shapes.ts'
-import { type Activation, normNode, rowsOf, softCapNode } from './activation.ts'
-import { layerOperations, rowShapes } from './layer-operations.ts'
+import { type Activation, normNode, projectNode, rowsOf, softCapNode } from './activation.ts'
+import { layerOperations, sharedOfLayers } from './layer-operations.ts'
 import { INPUT, LOGITS } from './names.ts'
-import { exactProducts, quantisedProducts } from './products.ts'
-import type { QuantisedWeight } from './quantised-weight.ts'
 
-/**
- * The model's bytes; inputs and outputs are in names.ts.
- * @param quantised every matrix, by name. Without them, those of `matricesOf` are to be given when it is loaded.
- */
-export function decodeGraph(
-  config: ModelConfig,
-  quantised?: ReadonlyMap<string, QuantisedWeight>,
-): Uint8Array {
+/** The model's bytes; inputs and outputs are in names.ts. Those of `matricesOf` are to be given when it is loaded. */
+export function decodeGraph(config: ModelConfig): Uint8Array {
   const { hiddenSize: D, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
   g.input(INPUT.positions, 'int64', ['B', 'S'])
   const last = g.input(INPUT.last, 'int32', ['M'])
   g.input(INPUT.places, 'int64', ['B', config.keyValueHeads, 'S', 3])
-  g.input(INPUT.cacheMask, 'float32', ['B', 1, 1, 1, 'L'])
-  g.input(INPUT.blockMask, 'float32', ['B', 1, 1, 'S', 'T'])
-  if (config.slidingWindow) {
-    g.input(INPUT.windowCacheMask, 'float32', ['B', 1, 1, 'S', 'L'])
-    g.input(INPUT.windowBlockMask, 'float32', ['B', 1, 1, 'S', 'T'])
-  }
+  g.input(INPUT.spans, 'int64', [2])
   g.input(INPUT.cosines, 'float32', ['P', E / 2])
   g.input(INPUT.sines, 'float32', ['P', E / 2])
   const matrices = matricesOf(config)
   for (const [name, shape] of parameterShapes(config)) {
     if (name === EMBEDDING || !matrices.has(name)) g.input(name, 'float32', shape)
   }
-  const products = quantised ? quantisedProducts(g, quantised) : exactProducts(g, matrices)
-
   const embedded = g.node('Gather', [EMBEDDING, tokens], { axis: 0 })
   const { embeddingScale } = config
   let x: Activation = {
@@ -54,13 +39,13 @@ export function decodeGraph(
     value: embeddingScale === undefined ? embedded : g.node('Mul', [embedded, g.float(embeddingScale)]),
     width: D,
   }
-  const shapes = rowShapes(g, config)
+  const shared = sharedOfLayers(g, config)
   const architecture = architectureOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
-    x = architecture.layer(layerOperations(g, config, layer, shapes, products), config, x)
+    x = architecture.layer(layerOperations(g, config, layer, shared), config, x)
   }
   const last_MD = normNode(g, config, g.node('Gather', [rowsOf(x), last], { axis: 0 }), FINAL_NORM)
-  const logits_MV = products(headName(config), last_MD, V)
+  const logits_MV = projectNode(g, headName(config), matrices.get(headName(config))!, last_MD)
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits_MV : softCapNode(g, logits_MV, logitSoftCap)
   g.output(capped, 'float32', ['M', V], LOGITS)

@@ -5,15 +5,10 @@
  * already, and the next is drawn at once. Drafts decide over nothing but the time: every token is drawn from the
  * model's own logits by the numbers of its own stream, and keys and values of tokens that were not drawn are not kept.
  *
- * A response does not depend on what is decoded or drafted beside it, to the bit. onnxruntime's matrix product blocks
- * the inner dimension by the number of columns (1, 2–16, 17–32, 33–64, more), and so adds its terms in different
- * orders. So parts of prompts are multiplied apart, each as wide as if it were read alone (prompt-reader.ts), and the
- * tokens of a decoder's steps either in parts of 2 to 16 or in parts of 17 to 32 (part-size.ts), some of which may only
- * fill up. Keys lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many
- * tokens of it are read at once, so that sums end alike; a step counts up to the end of a block.
- *
- * Nor does it depend on the number of threads, where projections are at least 128 wide: threads share out the
- * larger side of a product, which must not be the columns, so a pass reads at most 128 tokens of a prompt.
+ * A response does not depend on what is decoded or drafted beside it, to the bit. With a packed matrix onnxruntime adds
+ * the terms of each element in the same order, however many rows a product has and however threads share it out. Keys
+ * lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many tokens of it are
+ * read at once, so that attention's sums end alike; a step counts up to the end of a block.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
@@ -32,16 +27,11 @@ export interface DecoderOptions {
   readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
-  /**
-   * Most sequences decoded together; beyond 32 counts as 32. Whether it is beyond 16 decides over the last bits of
-   * what is decoded, the number itself does not.
-   */
+  /** Most sequences decoded together; beyond 32 counts as 32. */
   readonly sequencesPerPass: number
   readonly stopTokens: readonly number[]
   /** Guesses what follows from the text; `lookUp` by default. */
   readonly textDraft?: TextDraft
-  /** Whether a copy of the model in 8 bits may be made to guess what follows; true by default. */
-  readonly modelDraft?: boolean
 }
 
 export class Decoder {
@@ -59,13 +49,7 @@ export class Decoder {
     this.#options = options
     this.#cache = new KeyValueCache(config)
     this.#sampler = new Sampler(config.vocabularySize)
-    this.#drafts = new Drafts(config, {
-      threads: options.threads,
-      cache: this.#cache,
-      sampler: this.#sampler,
-      text: options.textDraft ?? lookUp,
-      model: options.modelDraft ?? true,
-    })
+    this.#drafts = new Drafts(config, options.threads, options.textDraft ?? lookUp)
     this.#stop = new Set(options.stopTokens)
   }
 
@@ -90,7 +74,6 @@ export class Decoder {
     const passes = await this.#passesOf(weights)
     try {
       passes.use(weights)
-      await this.#drafts.use(weights)
       return await this.#decode(passes, requests, sampling, capacity, check)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
@@ -103,7 +86,6 @@ export class Decoder {
 
   /** Lets go of the copies of weights that decoding needs: others are about to be made. */
   async forget(): Promise<void> {
-    await this.#drafts.release()
     await this.#loaded?.passes.release()
     this.#loaded = undefined
   }
@@ -192,14 +174,14 @@ export class Decoder {
     ends: (row: Row, logits: Float32Array) => boolean,
   ): Promise<ReadonlySet<Row>> {
     const { vocabularySize: V } = this.#config
-    const heads = rows.map(({ sequence, logp, request }) => {
+    const heads = rows.map(({ sequence, logp }) => {
       const first = sequence.length - 1
       const block = blockStart(first)
       // No token counts beyond the end of the block, and none is drawn after the last.
       const room = Math.min(MOST_TOKENS, block + BLOCK - first, sampling.maxNewTokens - logp.length) - 1
-      return { sequence, first, block, room, uniform: (ahead: number) => request.random(logp.length + ahead) }
+      return { sequence, first, block, room }
     })
-    const drafts = await this.#drafts.propose(heads, sampling)
+    const drafts = this.#drafts.propose(heads)
     const parts = heads.map(({ sequence, first, block }, slot) => ({
       tokens: [sequence.at(-1)!, ...drafts[slot]!],
       first,

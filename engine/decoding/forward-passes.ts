@@ -11,7 +11,6 @@ import { decodeGraph, matricesOf } from './decode-graph.ts'
 import { type KeyValueCache, PLACES } from './key-value-cache.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
-import type { QuantisedWeight } from './quantised-weight.ts'
 
 /** A step is some 400 operations, of which many take less time than waking a thread. */
 const SPIN_MICROSECONDS = 50
@@ -36,8 +35,6 @@ export interface PromptPart {
 export interface PassesOptions {
   readonly cache: KeyValueCache
   readonly threads: number
-  /** Takes the place of the weights' matrices. */
-  readonly quantised?: ReadonlyMap<string, QuantisedWeight>
 }
 
 export class ForwardPasses {
@@ -62,16 +59,16 @@ export class ForwardPasses {
     this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
-  /** Matrices of the weights are copied, as the kernels read them; the rest is to be given by `use`. */
+  /** Matrices of the weights are copied, packed as the kernels read them; the rest is to be given by `use`. */
   static async create(
     config: ModelConfig,
     weights: Weights,
-    { cache, threads, quantised }: PassesOptions,
+    { cache, threads }: PassesOptions,
   ): Promise<ForwardPasses> {
-    const external = new Map<string, Tensor>()
-    if (!quantised) for (const name of matricesOf(config).keys()) external.set(name, weights.get(name)!)
+    const names = [...matricesOf(config).keys()]
+    const external = new Map(names.map(name => [name, weights.get(name)!]))
     const options = { threads, spinMicroseconds: SPIN_MICROSECONDS, external }
-    const session = await Session.create('decode', decodeGraph(config, quantised), options)
+    const session = await Session.create('decode', decodeGraph(config), options)
     return new ForwardPasses(config, session, cache)
   }
 
@@ -128,12 +125,7 @@ export class ForwardPasses {
     await this.#session.release()
   }
 
-  #run(
-    cache: Feeds,
-    ids: Int32Array,
-    extent: PassExtent,
-    last: ArrayLike<number>,
-  ): Promise<Fetched> {
+  #run(cache: Feeds, ids: Int32Array, extent: PassExtent, last: ArrayLike<number>): Promise<Fetched> {
     const { contextLength } = this.#config
     const { firsts, tokens } = extent
     const rows = firsts.length

@@ -149,20 +149,6 @@ export class KeyValueCache {
     })
   }
 
-  /** Writes the one token a row that a pass made into places of the first rows' blocks, until others take them. */
-  place(fetched: Fetched, places: readonly number[]): void {
-    const { keyValueHeads: K, headDim } = this.#config
-    this.#buffers.forEach(({ block }, index) => {
-      const source = fetched[namesOf(index).newName]!.data as Float32Array
-      for (const [row, place] of places.entries()) {
-        for (let head = 0; head < K; head++) {
-          const from = (row * K + head) * headDim
-          block.set(source.subarray(from, from + headDim), this.#place(row, head, place))
-        }
-      }
-    })
-  }
-
   /** Copies a row over another. */
   move(from: number, to: number): void {
     for (const { full, block } of this.#buffers) {

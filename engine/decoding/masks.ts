@@ -22,18 +22,14 @@ export interface PassExtent {
   readonly places: number
 }
 
-/** The masks that the decoding graph of the model takes, and the places of the pass's keys. */
+/** What the decoding graph of the model is told of the pass: masks, and the places of its keys. */
 export function maskFeeds({ slidingWindow, keyValueHeads }: ModelConfig, extent: PassExtent): Feeds {
-  const full = {
-    [INPUT.places]: places(extent, keyValueHeads),
-    [INPUT.cacheMask]: cacheMask(extent),
-    [INPUT.blockMask]: blockMask(extent),
-  }
-  if (!slidingWindow) return full
+  const { cached, places: own } = extent
   return {
-    ...full,
-    [INPUT.windowCacheMask]: windowCacheMask(extent, slidingWindow.tokens),
-    [INPUT.windowBlockMask]: blockMask(extent, slidingWindow.tokens),
+    [INPUT.places]: places(extent, keyValueHeads),
+    [INPUT.spans]: new Tensor('int64', BigInt64Array.of(BigInt(cached), BigInt(own)), [2]),
+    [INPUT.mask]: mask(extent, Number.POSITIVE_INFINITY),
+    ...(slidingWindow && { [INPUT.windowMask]: mask(extent, slidingWindow.tokens) }),
   }
 }
 
@@ -53,39 +49,19 @@ function places({ firsts, starts, tokens }: PassExtent, heads: number): Tensor {
   return new Tensor('int64', ids, [firsts.length, heads, tokens, 3])
 }
 
-/** [B, 1, 1, 1, L] */
-function cacheMask({ starts, cached }: PassExtent): Tensor {
-  const mask = new Float32Array(starts.length * cached)
-  for (let row = 0; row < starts.length; row++) {
-    mask.fill(MASKED, row * cached + starts[row]!, (row + 1) * cached)
-  }
-  return new Tensor('float32', mask, [starts.length, 1, 1, 1, cached])
-}
-
-/** [B, 1, 1, S, L]: of what is cached, the last of the window. */
-function windowCacheMask({ firsts, starts, tokens, cached }: PassExtent, window: number): Tensor {
-  const mask = new Float32Array(firsts.length * tokens * cached)
+/** [B, 1, S, L + T]: a token looks at itself and those before it, `window` of them. */
+function mask({ firsts, starts, tokens, cached, places }: PassExtent, window: number): Tensor {
+  const width = cached + places
+  const mask = new Float32Array(firsts.length * tokens * width).fill(MASKED)
   let at = 0
   for (let row = 0; row < firsts.length; row++) {
-    for (let token = 0; token < tokens; token++, at += cached) {
-      const before = firsts[row]! + token - window + 1
-      mask.fill(MASKED, at, at + Math.min(cached, Math.max(0, before)))
-      mask.fill(MASKED, at + starts[row]!, at + cached)
+    const start = starts[row]!
+    for (let token = 0; token < tokens; token++, at += width) {
+      const own = firsts[row]! + token
+      const first = Math.max(0, own - window + 1)
+      mask.fill(0, at + Math.min(first, start), at + start)
+      mask.fill(0, at + cached + Math.max(0, first - start), at + cached + own - start + 1)
     }
   }
-  return new Tensor('float32', mask, [firsts.length, 1, 1, tokens, cached])
-}
-
-/** [B, 1, 1, S, T]: 0 up to the token itself, in a window of it where one is given, −∞ elsewhere. */
-function blockMask({ firsts, starts, tokens, places }: PassExtent, window?: number): Tensor {
-  const mask = new Float32Array(firsts.length * tokens * places).fill(MASKED)
-  let at = 0
-  for (let row = 0; row < firsts.length; row++) {
-    for (let token = 0; token < tokens; token++, at += places) {
-      const own = firsts[row]! - starts[row]! + token
-      const first = window === undefined ? 0 : Math.max(0, own - window + 1)
-      mask.fill(0, at + first, at + own + 1)
-    }
-  }
-  return new Tensor('float32', mask, [firsts.length, 1, 1, tokens, places])
+  return new Tensor('float32', mask, [firsts.length, 1, tokens, width])
 }

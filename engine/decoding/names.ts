@@ -10,13 +10,15 @@ export const INPUT = {
   last: 'last',
   /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
   places: 'places',
-  /** [B, 1, 1, 1, L]: 0 where a full block of the row's cache holds a token, −∞ where not. */
-  cacheMask: 'cache_mask',
-  /** [B, 1, 1, S, T]: 0 where a token of the pass may look at a place of the row's block, −∞ where not. */
-  blockMask: 'block_mask',
-  /** [B, 1, 1, S, L] and [B, 1, 1, S, T]: the same for layers with a sliding window, where the model has any. */
-  windowCacheMask: 'window_cache_mask',
-  windowBlockMask: 'window_block_mask',
+  /** [2] int64: L and T. */
+  spans: 'spans',
+  /**
+   * [B, 1, S, L + T]: 0 where a token of the pass may look at a token in a full block of the row's cache, or at a place
+   * of the row's block; −∞ where not.
+   */
+  mask: 'mask',
+  /** The same for layers with a sliding window, where the model has any. */
+  windowMask: 'window_mask',
   /** [context, E/2] each */
   cosines: 'cosines',
   sines: 'sines',

@@ -1,7 +1,7 @@
 /**
- * Reads prompts into the cache, several at a time. Threads share out the products of a pass over one prompt among
- * them, and wait for each other after each; of several prompts each thread multiplies its own, which is faster. What a
- * prompt gives does not depend, to the bit, on those that are read with it: so only parts of one length go together.
+ * Reads prompts into the cache, several at a time: threads wait for each other after each product, so larger ones are
+ * faster. What a prompt gives does not depend, to the bit, on those that are read with it: so only parts of one length
+ * go together.
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
@@ -102,11 +102,10 @@ export class PromptReader {
     return groups
   }
 
-  /** How many of so many prompts go together that are as far: as many for each thread. */
+  /** How many of so many prompts go together that are as far. */
   #groupSize(count: number, { start, end }: Pass): number {
     if (!addsAlike(this.#config, this.#threads, start, end - start)) return 1
-    const most = Math.min(count, Math.max(1, Math.floor(MOST_TOKENS_SEEN / end)))
-    return most <= this.#threads ? most : most - (most % this.#threads)
+    return Math.min(count, Math.max(1, Math.floor(MOST_TOKENS_SEEN / end)))
   }
 
   /** Reads a group, and lets all readings have what it gave that begin like one of its own. */

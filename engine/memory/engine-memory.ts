@@ -1,9 +1,9 @@
 /** How much memory the engine's process needs, by what it does: the greatest that it holds at once. */
 import type { ModelConfig } from '../architectures/config.ts'
-import { MOST_VALUES } from '../decoding/drafts.ts'
+import { matricesOf } from '../decoding/decode-graph.ts'
+import { MOST_STEP_TOKENS } from '../decoding/draft-length.ts'
 import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
 import { LONGEST_PASS, MOST_SEQUENCES, MOST_TOKENS_SEEN } from '../decoding/limits.ts'
-import { quantisedValues } from '../decoding/quantised-model.ts'
 import { ACTIVATION_BYTES } from '../learner/limits.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
 import { parameterCount } from './parameter-count.ts'
@@ -13,8 +13,6 @@ import type { MemorySettings } from './settings.ts'
 const MIB = 2 ** 20
 /** Node, the libraries, the tokenizer and the sessions before they have run. */
 const PROCESS_BYTES = 200 * MIB
-/** Most tokens of a step (engine/decoding). */
-const STEP_TOKENS = 64
 
 export interface EngineMemory {
   /** Weights and key/value cache: to answer, or to sample for a trainer elsewhere. */
@@ -35,8 +33,8 @@ export function engineMemory(
   const count = parameterCount(config, settings.lora)
   const process: Part = { what: 'the process', bytes: PROCESS_BYTES }
   const weights: Part = { what: 'weights', bytes: F32_BYTES * count.all }
-  // Cosines and sines of half a head: for decoding, for drafts, and twice for training.
-  const tables: Part = { what: 'rotary tables', bytes: 4 * F32_BYTES * config.contextLength * config.headDim }
+  // Cosines and sines of half a head: for decoding, and twice for training.
+  const tables: Part = { what: 'rotary tables', bytes: 3 * F32_BYTES * config.contextLength * config.headDim }
   return length => {
     const decoding = decodingParts(config, settings, length)
     const { tokensPerPass, scoredTogether, trainedTogether } = settings
@@ -92,7 +90,7 @@ function versions({ keepPolicies }: MemorySettings): number {
 
 function decodingParts(
   config: ModelConfig,
-  { sequencesPerPass, tokensPerPass, drafts = true }: MemorySettings,
+  { sequencesPerPass, tokensPerPass, packed = true }: MemorySettings,
   length: number,
 ): Part[] {
   const rows = Math.min(sequencesPerPass, MOST_SEQUENCES)
@@ -101,18 +99,17 @@ function decodingParts(
   const { heads, vocabularySize, intermediateSize } = config
   const tokens = Math.min(LONGEST_PASS, tokensPerPass, length)
   const together = Math.max(1, Math.min(rows, Math.floor(MOST_TOKENS_SEEN / tokens)))
-  const step = STEP_TOKENS * (3.2 * heads * room + 3 * vocabularySize)
+  const step = MOST_STEP_TOKENS * (3.2 * heads * room + 3 * vocabularySize)
   // The first tokens of several prompts, or the last of a long one.
   const pass = (prompts: number, seen: number) =>
     prompts * tokens * (3.2 * heads * seen + 3.6 * intermediateSize)
   const reading = Math.max(pass(together, tokens), pass(1, room))
   const copied = F32_BYTES * valuesPerToken(config) * Math.max(room, together * tokens)
-  const values = quantisedValues(config)
+  const values = [...matricesOf(config).values()].reduce((sum, [out, inputs]) => sum + out * inputs, 0)
   return [
     { what: 'key/value cache', bytes: rows * ofRow },
     // A pass over prompts is given a copy of what their rows have cached, and makes as much at most.
     { what: 'decoding steps', bytes: 2 * copied + F32_BYTES * (step + reading) },
-    // While it is made; a byte for each value afterwards.
-    { what: 'copy in 8 bits', bytes: drafts && values <= MOST_VALUES ? 8 * values : 0 },
+    { what: 'packed matrices', bytes: packed ? F32_BYTES * values : 0 },
   ]
 }

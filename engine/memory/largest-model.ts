@@ -34,18 +34,18 @@ const LORA: MemorySettings = {
 }
 
 /** Bytes that a use of a model takes. */
-export function bytesFor(config: ModelConfig, use: Use, drafts = true): number {
-  const settings = { ...(use === 'LoRA training' ? LORA : FULL), drafts }
+export function bytesFor(config: ModelConfig, use: Use, packed = true): number {
+  const settings = { ...(use === 'LoRA training' ? LORA : FULL), packed }
   const { training, decoding } = engineMemory(config, settings)(ASSUMED.tokens)
   return Math.ceil(use === 'decoding' ? decoding.bytes : training.bytes)
 }
 
-/** @param free bytes; @param drafts whether models are copied in 8 bits to foretell (settings.ts) */
-export function largestModels(free: number, drafts = true): LargestModel[] {
+/** @param free bytes; @param packed whether decoding packs matrices (settings.ts) */
+export function largestModels(free: number, packed = true): LargestModel[] {
   const [known, even] = [knownModels().map(counted), evenShapes().map(counted)]
   return USES.map(use => {
-    const { fits: example } = largest(known, use, free, drafts)
-    const { fits, next } = largest(even, use, free, drafts)
+    const { fits: example } = largest(known, use, free, packed)
+    const { fits, next } = largest(even, use, free, packed)
     // Between two of the evenly growing shapes memory grows about as they do.
     const step = next ? (next.parameters - (fits?.parameters ?? 0)) / (next.bytes - (fits?.bytes ?? 0)) : 0
     const between = fits ? fits.parameters + (free - fits.bytes) * step : 0
@@ -76,13 +76,13 @@ function largest(
   models: readonly Counted[],
   use: Use,
   free: number,
-  drafts: boolean,
+  packed: boolean,
 ): { fits?: Sized; next?: Sized } {
   let next: Sized | undefined
   for (const { name, config, parameters } of models.toSorted((a, b) => b.parameters - a.parameters)) {
     // The weights alone tell most of them, and cost no graphs to be made.
     if (4 * parameters > 2 * free) continue
-    const model = { name, parameters, bytes: bytesFor(config, use, drafts) }
+    const model = { name, parameters, bytes: bytesFor(config, use, packed) }
     if (model.bytes <= free) return { fits: model, ...(next && { next }) }
     next = model
   }

@@ -8,8 +8,8 @@ export interface MemorySettings
   > {
   /** Longest response, tokens; as long as the sequence where it is left out. */
   readonly responseTokens?: number
-  /** Whether few sequences are foretold by a copy of the model in 8 bits, as on the CPU; true by default. */
-  readonly drafts?: boolean
+  /** Whether decoding has matrices packed for its kernels beside the weights, as on the CPU; true by default. */
+  readonly packed?: boolean
   /** Responses that are scored in one call; enough to fill the output head's chunk where it is left out. */
   readonly scoredTogether?: number
   /** Responses that gradients are accumulated of in one call; as many as a pass takes where it is left out. */

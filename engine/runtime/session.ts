@@ -49,7 +49,10 @@ export class Session {
   static async create(name: string, model: Uint8Array, options: SessionOptions): Promise<Session> {
     const { name: provider, resident = [] } = options.provider ?? { name: 'cpu' }
     try {
-      const external = [...(options.external ?? [])].map(([path, { data }]) => ({ path, data: bytesOf(data) }))
+      const external = [...(options.external ?? [])].map(([path, { data }]) => ({
+        path,
+        data: bytesOf(data),
+      }))
       const session = await InferenceSession.create(model, {
         ...(external.length > 0 && { externalData: external }),
         executionProviders: [provider],

@@ -35,7 +35,7 @@ async function load(options: TinyModelOptions): Promise<{ config: ModelConfig; w
   return { config, weights }
 }
 
-async function decoderOf(config: ModelConfig, options: Partial<DecoderOptions> = {}) {
+function decoderOf(config: ModelConfig, options: Partial<DecoderOptions> = {}) {
   const defaults = { threads: 2, tokensPerPass: 512, sequencesPerPass: 16, stopTokens: NEVER }
   const decoder = new Decoder(config, { ...defaults, ...options })
   closing.push(() => decoder.release())
@@ -121,33 +121,58 @@ for (const name of ['llama-tied', 'llama-untied'] as const) {
   })
 }
 
-for (const [most, other] of [
-  [16, 1],
-  [64, 17],
-] as const) {
-  test(`a response does not depend on its neighbours, to the bit: up to ${most} sequences`, async () => {
-    // 600 > 512: the inner dimension takes more than one block of the matrix product, however many columns.
-    const { config, weights } = await load({ intermediateSize: 600, heads: 6, keyValueHeads: 2 })
-    const decoder = await decoderOf(config, { sequencesPerPass: most })
-    const numbers = [0, 1, 2, 5]
-    const alone: Generation[] = []
-    for (const number of numbers)
-      alone.push(...(await decoder.generate(weights, [request(number)], SAMPLING)))
-    for (const neighbours of [3, 17, 33, 64]) {
-      for (const longest of [40, 200]) {
-        const requests = range(neighbours).map(number =>
-          numbers.includes(number) ? request(number) : request(number, 1 + ((number * 53) % longest)),
-        )
-        const together = await decoder.generate(weights, requests, SAMPLING)
-        numbers.forEach((number, i) => {
-          if (number < neighbours) assert.deepEqual(together[number], alone[i], `${number} of ${neighbours}`)
-        })
-      }
+test('a response does not depend on its neighbours, nor on how many there may be, to the bit', async () => {
+  // 600 > 512: the inner dimension takes more than one block of the matrix product.
+  const { config, weights } = await load({ intermediateSize: 600, heads: 6, keyValueHeads: 2 })
+  const decoder = await decoderOf(config, { sequencesPerPass: 64 })
+  const numbers = [0, 1, 2, 5]
+  const alone: Generation[] = []
+  for (const number of numbers) alone.push(...(await decoder.generate(weights, [request(number)], SAMPLING)))
+  for (const neighbours of [3, 17, 33, 64]) {
+    for (const longest of [40, 200]) {
+      const requests = range(neighbours).map(number =>
+        numbers.includes(number) ? request(number) : request(number, 1 + ((number * 53) % longest)),
+      )
+      const together = await decoder.generate(weights, requests, SAMPLING)
+      numbers.forEach((number, i) => {
+        if (number < neighbours) assert.deepEqual(together[number], alone[i], `${number} of ${neighbours}`)
+      })
     }
-    const fewer = await decoderOf(config, { sequencesPerPass: other })
+  }
+  for (const sequencesPerPass of [1, 16, 17]) {
+    const fewer = await decoderOf(config, { sequencesPerPass })
     assert.deepEqual(await fewer.generate(weights, [request(5), request(0)], SAMPLING), [alone[3], alone[0]])
-  })
-}
+  }
+})
+
+test('each weights are decoded with themselves, also after others', async () => {
+  const [first, second] = [await load({ seed: 1 }), await load({ seed: 2 })]
+  const decoder = await decoderOf(first.config)
+  const found: Generation[][] = []
+  for (const { weights } of [first, second, first, first]) {
+    found.push(await decoder.generate(weights, [request(1), request(2)], SAMPLING))
+  }
+  const [one, two, ...again] = found
+  assert.notDeepEqual(two, one)
+  assert.deepEqual(again, [one, one])
+  assert.deepEqual(
+    await (await decoderOf(first.config)).generate(second.weights, [request(1), request(2)], SAMPLING),
+    two,
+  )
+
+  // What is written over is packed again once the decoder was told.
+  const name = headName(first.config)
+  const [kept, other] = [first.weights, second.weights].map(
+    weights => weights.get(name)!.data as Float32Array,
+  )
+  const before = kept!.slice()
+  await decoder.forget()
+  kept!.set(other!)
+  assert.notDeepEqual(await decoder.generate(first.weights, [request(1), request(2)], SAMPLING), one)
+  await decoder.forget()
+  kept!.set(before)
+  assert.deepEqual(await decoder.generate(first.weights, [request(1), request(2)], SAMPLING), one)
+})
 
 test('nor on the number of threads', async () => {
   const options = {

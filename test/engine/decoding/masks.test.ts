@@ -7,7 +7,7 @@ import { INPUT } from '../../../engine/decoding/names.ts'
 const plain = { keyValueHeads: 2 } as ModelConfig
 const windowed = { ...plain, slidingWindow: { tokens: 3, layers: [true, false] } } as unknown as ModelConfig
 
-/** Rows of a mask as text: 1 where it lets through. */
+/** Rows of a mask as text, what is cached and the block: 1 where it lets through. */
 function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
   const { data, dims } = maskFeeds(config, extent)[name]!
   const width = dims.at(-1)!
@@ -15,29 +15,42 @@ function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
     assert(value === 0 || value === Number.NEGATIVE_INFINITY)
     return value === 0 ? '1' : '0'
   }).join('')
-  return Array.from({ length: bits.length / width }, (_, row) => bits.slice(row * width, (row + 1) * width))
+  return Array.from({ length: bits.length / width }, (_, row) => {
+    const bitsOf = bits.slice(row * width, (row + 1) * width)
+    return `${bitsOf.slice(0, extent.cached)} ${bitsOf.slice(extent.cached)}`
+  })
 }
 
 /** Blocks of 4 places, and 2 beyond. */
 const step = { firsts: [1, 6, 11], starts: [0, 4, 8], tokens: 1, cached: 8, places: 6 }
 
 test('a step looks at the full blocks of each row, then at its block up to the token, in a window at the last of them', () => {
-  assert.deepEqual(rows(plain, step, INPUT.cacheMask), ['00000000', '11110000', '11111111'])
-  assert.deepEqual(rows(plain, step, INPUT.blockMask), ['110000', '111000', '111100'])
-  assert.deepEqual(rows(windowed, step, INPUT.cacheMask), ['00000000', '11110000', '11111111'])
+  assert.deepEqual(rows(plain, step, INPUT.mask), ['00000000 110000', '11110000 111000', '11111111 111100'])
+  assert.deepEqual(rows(windowed, step, INPUT.mask), rows(plain, step, INPUT.mask))
   // Itself and two before it.
+  assert.deepEqual(rows(windowed, step, INPUT.windowMask), [
+    '00000000 110000',
+    '00000000 111000',
+    '00000000 011100',
+  ])
   const early = { ...step, firsts: [0, 5, 8] }
-  assert.deepEqual(rows(windowed, early, INPUT.windowCacheMask), ['00000000', '00010000', '00000011'])
-  assert.deepEqual(rows(windowed, early, INPUT.windowBlockMask), ['100000', '110000', '100000'])
-  assert.deepEqual(rows(windowed, step, INPUT.windowBlockMask), ['110000', '111000', '011100'])
-  assert.deepEqual(maskFeeds(windowed, step)[INPUT.windowCacheMask]!.dims, [3, 1, 1, 1, 8])
-  assert.deepEqual(maskFeeds(plain, step)[INPUT.cacheMask]!.dims, [3, 1, 1, 1, 8])
+  assert.deepEqual(rows(windowed, early, INPUT.windowMask), [
+    '00000000 100000',
+    '00010000 110000',
+    '00000011 100000',
+  ])
+  assert.deepEqual(maskFeeds(windowed, step)[INPUT.windowMask]!.dims, [3, 1, 1, 14])
+  assert.deepEqual(maskFeeds(plain, step)[INPUT.mask]!.dims, [3, 1, 1, 14])
+  assert.deepEqual(maskFeeds(plain, step)[INPUT.spans]!.data, BigInt64Array.of(8n, 6n))
 })
 
 test('each token of a row looks at one more, and those beyond the block at least at themselves', () => {
   const several = { ...step, tokens: 3 }
-  const expected = ['110000', '111000', '111100', '111000', '111100', '111110', '111100', '111110', '111111']
-  assert.deepEqual(rows(plain, several, INPUT.blockMask), expected)
+  const blocks = ['110000', '111000', '111100', '111000', '111100', '111110', '111100', '111110', '111111']
+  assert.deepEqual(
+    rows(plain, several, INPUT.mask).map(row => row.slice(9)),
+    blocks,
+  )
   const { data, dims } = maskFeeds(plain, several)[INPUT.places]!
   assert.deepEqual(dims, [3, 2, 3, 3])
   const places = Array.from(data as BigInt64Array, Number)
@@ -47,14 +60,17 @@ test('each token of a row looks at one more, and those beyond the block at least
 
 test('reading a part of a prompt looks at what is before it and at itself, causally', () => {
   const read = { firsts: [4], starts: [4], tokens: 4, cached: 4, places: 4 }
-  assert.deepEqual(rows(plain, read, INPUT.cacheMask), ['1111'])
-  assert.deepEqual(rows(plain, read, INPUT.blockMask), ['1000', '1100', '1110', '1111'])
-  assert.deepEqual(rows(windowed, read, INPUT.windowCacheMask), ['0011', '0001', '0000', '0000'])
-  assert.deepEqual(rows(windowed, read, INPUT.windowBlockMask), ['1000', '1100', '1110', '0111'])
-  assert.deepEqual(maskFeeds(windowed, read)[INPUT.windowCacheMask]!.dims, [1, 1, 1, 4, 4])
+  assert.deepEqual(rows(plain, read, INPUT.mask), ['1111 1000', '1111 1100', '1111 1110', '1111 1111'])
+  assert.deepEqual(rows(windowed, read, INPUT.windowMask), [
+    '0011 1000',
+    '0001 1100',
+    '0000 1110',
+    '0000 0111',
+  ])
+  assert.deepEqual(maskFeeds(windowed, read)[INPUT.windowMask]!.dims, [1, 1, 4, 8])
 })
 
 test('models without windows are fed no masks of windows', () => {
   const feeds = maskFeeds(plain, { firsts: [0], starts: [0], tokens: 2, cached: 0, places: 2 })
-  assert.deepEqual(Object.keys(feeds).sort(), [INPUT.blockMask, INPUT.cacheMask, INPUT.places])
+  assert.deepEqual(Object.keys(feeds).sort(), [INPUT.mask, INPUT.places, INPUT.spans])
 })

@@ -40,13 +40,11 @@ test('the cache has room for every sequence up to its length', () => {
   assert.equal(part(training({ sequencesPerPass: 99 }, 64), 'key/value cache'), 32 * (128 + 80) * ofToken)
 })
 
-test('a copy in 8 bits counts where one may be made', () => {
-  // The head is the embedding: every matrix is copied.
-  const copied = part(training({}), 'copy in 8 bits')
-  assert.ok(copied > 7.9 * (WEIGHTS / 4) && copied <= 8 * (WEIGHTS / 4))
-  assert.equal(part(training({ drafts: false }), 'copy in 8 bits'), 0)
-  const { config } = knownModels().find(({ name }) => name === 'Llama-3.2-1B')!
-  assert.equal(part(engineMemory(config, DEFAULT_SETTINGS)(64).decoding, 'copy in 8 bits'), 0)
+test('matrices count once more where decoding packs them', () => {
+  // The head is the embedding: every matrix is packed.
+  const packed = part(training({}), 'packed matrices')
+  assert.ok(packed > 0.99 * WEIGHTS && packed < WEIGHTS)
+  assert.equal(part(training({ packed: false }), 'packed matrices'), 0)
 })
 
 test('what a sum of parts says is their sum, and longer sequences take more', () => {
@@ -92,7 +90,7 @@ test('an estimate is near the greatest resident memory of a process that trains'
     const marks = await runPeer<MemoryMark>([process.execPath, '--import', 'tsx', child], task)
     const measured = Math.max(...marks.map(({ bytes }) => bytes))
     const { config } = await readModelConfig(model.path)
-    const settings = { ...task.engine, responseTokens: response, scoredTogether: rows, drafts: false }
+    const settings = { ...task.engine, responseTokens: response, scoredTogether: rows }
     const { bytes } = engineMemory(config, settings)(prompt + response).training
     const ratio = bytes / measured
     assert.ok(ratio > 0.75 && ratio < 1.35, `estimated ${bytes}, measured ${measured}`)
