@@ -7,8 +7,9 @@
  *
  * A response does not depend on what is decoded or drafted beside it, to the bit. With a packed matrix onnxruntime adds
  * the terms of each element in the same order, however many rows a product has and however threads share it out. Keys
- * lie in blocks of 64 tokens, and a token sees its own block apart from those before it however many tokens of it are
- * read at once, so that attention's sums end alike; a step counts up to the end of a block.
+ * lie in blocks of 16 tokens, and a token sees its own block apart from those before it however many tokens of it are
+ * read at once, so that attention's sums are alike; a step counts up to the end of a block. Of a softmax the block comes
+ * first, and then the other tokens, each in the same place however long other sequences are.
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'

@@ -1,21 +1,29 @@
 /**
- * Keys and values of the sequences being decoded, in blocks of 64 tokens: for each layer's keys and for its values one
- * buffer [rows, K, L, E] of full blocks and one [rows, K, T, E] of the block that each row is filling. Rows lie one
- * after the other, so the first n rows are a tensor. L grows with the longest sequence.
+ * Keys and values of the sequences being decoded, in blocks of 16 tokens: for each layer's keys and for its values one
+ * buffer [rows, K, L, E] of full blocks and one [rows, K, T, E] of the block that each row is filling, which each step
+ * copies. Rows lie one after the other, so the first n rows are a tensor. L grows with the longest sequence.
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Feeds, Fetched } from '../runtime/session.ts'
 import { cacheNames } from './names.ts'
 
-/** Tokens of a block. A multiple of what vector instructions sum at once: see Decoder. */
-export const BLOCK = 64
-/** L is as much or 0: a product with fewer columns sums in larger steps where heads are wider than 128. */
-const FEWEST = 2 * BLOCK
+/** Tokens of a block. */
+export const BLOCK = 16
 /** Most tokens of a row in a step: a block has room for as many beyond its end, whose results are of no use. */
 export const MOST_TOKENS = 16
 /** T */
 export const PLACES = BLOCK + MOST_TOKENS
+/** T + L is a multiple of what vector instructions sum at once, so that a sum does not depend on L: see Decoder. */
+const SUMMED_TOGETHER = 64
+/** L is as much or 0: a product with fewer columns sums in larger steps where heads are wider than 128. */
+const FEWEST = 128
+
+/** L for so many tokens in full blocks. */
+export function cacheLength(tokens: number): number {
+  if (tokens === 0) return 0
+  return SUMMED_TOGETHER * Math.ceil((Math.max(FEWEST, tokens) + PLACES) / SUMMED_TOGETHER) - PLACES
+}
 
 /** Where the block begins that holds a position. */
 export function blockStart(position: number): number {
@@ -54,7 +62,7 @@ export class KeyValueCache {
     this.#rows = rows
     this.#length = 0
     // Memory that is not written yet takes no room: the operating system gives it page by page.
-    const full = rows * keyValueHeads * Math.max(FEWEST, blockStart(longest)) * headDim
+    const full = rows * keyValueHeads * cacheLength(blockStart(longest)) * headDim
     const block = rows * keyValueHeads * PLACES * headDim
     const [held] = this.#buffers
     if (held && held.full.length >= full && held.block.length >= block) return
@@ -162,7 +170,7 @@ export class KeyValueCache {
     const { keyValueHeads, headDim } = this.#config
     const before = this.#length
     if (length <= before) return
-    this.#length = Math.max(FEWEST, length)
+    this.#length = cacheLength(length)
     const [from, to] = [before * headDim, this.#length * headDim]
     for (const { full } of this.#buffers) {
       // Rows move up, so the last goes first.

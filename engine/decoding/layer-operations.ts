@@ -20,7 +20,7 @@ import { cacheNames, INPUT } from './names.ts'
 export interface Shared {
   /** How activations are cut into heads, by their number: [B, S, heads, E]. */
   readonly heads: ReadonlyMap<number, Value>
-  /** [B, 1, Q, L + T], for each query row: see `attention`. */
+  /** [B, 1, Q, T + L], for each query row: see `attention`. */
   readonly mask: Value
   readonly windowMask: Value | undefined
 }
@@ -30,7 +30,7 @@ export function sharedOfLayers(g: GraphBuilder, config: ModelConfig): Shared {
   const shape_BS = g.node('Shape', [INPUT.positions])
   const of = (count: number) => g.node('Concat', [shape_BS, g.ints([count, headDim])], { axis: 0 })
   const mask = (name: string) => {
-    const given = g.input(name, 'float32', ['B', 1, 'S', 'L + T'])
+    const given = g.input(name, 'float32', ['B', 1, 'S', 'T + L'])
     return g.node('Concat', Array(queryRows(config)).fill(given), { axis: 2 })
   }
   return {
@@ -116,12 +116,12 @@ function attention(
   const queries = H === K ? g.node('Concat', [grouped, grouped], { axis: 2 }) : grouped
   const alpha = float(attentionScaleOf(config))
   const productOf = (k: Value) => g.node('FusedMatMul', [queries, k], { transB: 1, alpha }, COM)
-  const products = g.node('Concat', [productOf(keys), productOf(blockKeys)], { axis: 3 })
+  const products = g.node('Concat', [productOf(blockKeys), productOf(keys)], { axis: 3 })
   const scores = attentionSoftCap === undefined ? products : softCapNode(g, products, attentionSoftCap)
   const windowed = windowOf(config, layer) !== undefined
   const masked = g.node('Add', [scores, windowed ? windowMask! : mask])
   const shares = g.node('Softmax', [masked], { axis: 3 })
-  const [ofCache, ofBlock] = g.nodes('Split', [shares, INPUT.spans], { axis: 3 }, { outputs: 2 })
+  const [ofBlock, ofCache] = g.nodes('Split', [shares, INPUT.spans], { axis: 3 }, { outputs: 2 })
   const attended = g.node('Add', [
     g.node('MatMul', [ofCache!, values]),
     g.node('MatMul', [ofBlock!, blockValues]),

@@ -1,6 +1,6 @@
 /**
- * What each token of a pass may look at: the tokens of its row in full blocks of the cache, then those in the block
- * that is being filled, up to itself. And where in that block its own keys and values go.
+ * What each token of a pass may look at: the tokens in the block that its row is filling, up to itself, then those in full
+ * blocks of the cache. And where in that block its own keys and values go.
  */
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
@@ -27,7 +27,7 @@ export function maskFeeds({ slidingWindow, keyValueHeads }: ModelConfig, extent:
   const { cached, places: own } = extent
   return {
     [INPUT.places]: places(extent, keyValueHeads),
-    [INPUT.spans]: new Tensor('int64', BigInt64Array.of(BigInt(cached), BigInt(own)), [2]),
+    [INPUT.spans]: new Tensor('int64', BigInt64Array.of(BigInt(own), BigInt(cached)), [2]),
     [INPUT.mask]: mask(extent, Number.POSITIVE_INFINITY),
     ...(slidingWindow && { [INPUT.windowMask]: mask(extent, slidingWindow.tokens) }),
   }
@@ -49,7 +49,7 @@ function places({ firsts, starts, tokens }: PassExtent, heads: number): Tensor {
   return new Tensor('int64', ids, [firsts.length, heads, tokens, 3])
 }
 
-/** [B, 1, S, L + T]: a token looks at itself and those before it, `window` of them. */
+/** [B, 1, S, T + L]: a token looks at itself and those before it, `window` of them. */
 function mask({ firsts, starts, tokens, cached, places }: PassExtent, window: number): Tensor {
   const width = cached + places
   const mask = new Float32Array(firsts.length * tokens * width).fill(MASKED)
@@ -59,8 +59,8 @@ function mask({ firsts, starts, tokens, cached, places }: PassExtent, window: nu
     for (let token = 0; token < tokens; token++, at += width) {
       const own = firsts[row]! + token
       const first = Math.max(0, own - window + 1)
-      mask.fill(0, at + Math.min(first, start), at + start)
-      mask.fill(0, at + cached + Math.max(0, first - start), at + cached + own - start + 1)
+      mask.fill(0, at + Math.max(0, first - start), at + own - start + 1)
+      mask.fill(0, at + places + Math.min(first, start), at + places + start)
     }
   }
   return new Tensor('float32', mask, [firsts.length, 1, tokens, width])

@@ -10,11 +10,11 @@ export const INPUT = {
   last: 'last',
   /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
   places: 'places',
-  /** [2] int64: L and T. */
+  /** [2] int64: T and L. */
   spans: 'spans',
   /**
-   * [B, 1, S, L + T]: 0 where a token of the pass may look at a token in a full block of the row's cache, or at a place
-   * of the row's block; −∞ where not.
+   * [B, 1, S, T + L]: 0 where a token of the pass may look at a place of the row's block, or at a token in a full block
+   * of the row's cache; −∞ where not.
    */
   mask: 'mask',
   /** The same for layers with a sliding window, where the model has any. */

@@ -2,7 +2,7 @@
 import type { ModelConfig } from '../architectures/config.ts'
 import { matricesOf } from '../decoding/decode-graph.ts'
 import { MOST_STEP_TOKENS } from '../decoding/draft-length.ts'
-import { BLOCK, blockStart, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
+import { blockStart, cacheLength, PLACES, valuesPerToken } from '../decoding/key-value-cache.ts'
 import { LONGEST_PASS, MOST_SEQUENCES, MOST_TOKENS_SEEN } from '../decoding/limits.ts'
 import { ACTIVATION_BYTES } from '../learner/limits.ts'
 import { F32_BYTES, type MemoryUse, memoryUse, type Part } from './memory-use.ts'
@@ -94,7 +94,7 @@ function decodingParts(
   length: number,
 ): Part[] {
   const rows = Math.min(sequencesPerPass, MOST_SEQUENCES)
-  const room = Math.max(2 * BLOCK, blockStart(length)) + PLACES
+  const room = cacheLength(blockStart(length)) + PLACES
   const ofRow = F32_BYTES * valuesPerToken(config) * room
   const { heads, vocabularySize, intermediateSize } = config
   const tokens = Math.min(LONGEST_PASS, tokensPerPass, length)

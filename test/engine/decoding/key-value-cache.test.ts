@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tensor } from 'onnxruntime-node'
-import { BLOCK, KeyValueCache, PLACES } from '../../../engine/decoding/key-value-cache.ts'
+import { BLOCK, cacheLength, KeyValueCache, PLACES } from '../../../engine/decoding/key-value-cache.ts'
 import type { Feeds } from '../../../engine/runtime/session.ts'
 import { parseModelConfig } from '../../../engine/weights/model-config.ts'
 
@@ -63,12 +63,13 @@ test('what is written is read back, also when blocks are full and rows have move
   }
   check()
   assert.equal(cache.length, 0)
-  // Row 1 fills its first block, then two more at once.
+  // Row 1 fills four blocks, then eight more at once.
   cache.append(made(1, 70, 10_000), [1], [0], [70])
-  assert.equal(cache.length, 2 * BLOCK)
+  // 128 at least, and with the block that is being filled a multiple of 64.
+  assert.equal(cache.length, 160)
   check()
   cache.append(made(1, 130, 20_000), [1], [70], [130])
-  assert.equal(cache.length, 3 * BLOCK)
+  assert.equal(cache.length, 224)
   check()
   const row1 = Array.from({ length: K }, (_, head) =>
     Array.from({ length: 200 }, (_, t) =>
@@ -77,7 +78,7 @@ test('what is written is read back, also when blocks are full and rows have move
   )
   assert.deepEqual(read(cache, 1, 200), row1)
   const feeds = cache.rows(2)
-  assert.deepEqual(feeds['keys.0']!.dims, [2, K, 3 * BLOCK, E])
+  assert.deepEqual(feeds['keys.0']!.dims, [2, K, 224, E])
   assert.deepEqual(feeds['block_keys.0']!.dims, [2, K, PLACES, E])
   assert.deepEqual(
     firstElements(feeds['keys.0']!, 1, 192),
@@ -96,17 +97,26 @@ test('what is written is read back, also when blocks are full and rows have move
 test('of a pass only the tokens that count are kept', () => {
   const cache = new KeyValueCache(CONFIG)
   cache.reserve(2, 200)
-  cache.append(made(1, 62, 1000), [0], [0], [62])
+  cache.append(made(1, 14, 1000), [0], [0], [14])
   cache.append(made(1, 5, 2000), [1], [0], [5])
   const before = firstElements(cache.rows(2)['block_keys.0']!, 0, PLACES)
   // Row 0 could take no more than two of these, and takes one; row 1 takes them all.
-  cache.append(made(2, 4, 3000), [0, 1], [62, 5], [1, 4])
+  cache.append(made(2, 4, 3000), [0, 1], [14, 5], [1, 4])
   const after = firstElements(cache.rows(2)['block_keys.0']!, 0, PLACES)
   before.forEach((head, k) => {
-    assert.deepEqual(after[k]!.toSpliced(62, 1), head.toSpliced(62, 1))
-    assert.equal(after[k]![62], 3000 + k * 4 * E)
+    assert.deepEqual(after[k]!.toSpliced(14, 1), head.toSpliced(14, 1))
+    assert.equal(after[k]![14], 3000 + k * 4 * E)
   })
   assert.deepEqual(read(cache, 1, 9)[1]!.slice(5), [3096, 3104, 3112, 3120])
+})
+
+test('the cache grows in steps that leave sums as they are', () => {
+  for (let tokens = BLOCK; tokens < 1000; tokens += BLOCK) {
+    const length = cacheLength(tokens)
+    assert(length >= Math.max(128, tokens) && length < Math.max(128, tokens) + 64)
+    assert.equal((length + PLACES) % 64, 0)
+  }
+  assert.equal(cacheLength(0), 0)
 })
 
 test('an empty prefix is an empty tensor', () => {

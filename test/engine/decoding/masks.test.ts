@@ -7,7 +7,7 @@ import { INPUT } from '../../../engine/decoding/names.ts'
 const plain = { keyValueHeads: 2 } as ModelConfig
 const windowed = { ...plain, slidingWindow: { tokens: 3, layers: [true, false] } } as unknown as ModelConfig
 
-/** Rows of a mask as text, what is cached and the block: 1 where it lets through. */
+/** Rows of a mask as text, the block and what is cached: 1 where it lets through. */
 function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
   const { data, dims } = maskFeeds(config, extent)[name]!
   const width = dims.at(-1)!
@@ -17,38 +17,38 @@ function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
   }).join('')
   return Array.from({ length: bits.length / width }, (_, row) => {
     const bitsOf = bits.slice(row * width, (row + 1) * width)
-    return `${bitsOf.slice(0, extent.cached)} ${bitsOf.slice(extent.cached)}`
+    return `${bitsOf.slice(0, extent.places)} ${bitsOf.slice(extent.places)}`
   })
 }
 
 /** Blocks of 4 places, and 2 beyond. */
 const step = { firsts: [1, 6, 11], starts: [0, 4, 8], tokens: 1, cached: 8, places: 6 }
 
-test('a step looks at the full blocks of each row, then at its block up to the token, in a window at the last of them', () => {
-  assert.deepEqual(rows(plain, step, INPUT.mask), ['00000000 110000', '11110000 111000', '11111111 111100'])
+test('a step looks at the block of each row up to the token, and at its full blocks, in a window at the last of them', () => {
+  assert.deepEqual(rows(plain, step, INPUT.mask), ['110000 00000000', '111000 11110000', '111100 11111111'])
   assert.deepEqual(rows(windowed, step, INPUT.mask), rows(plain, step, INPUT.mask))
   // Itself and two before it.
   assert.deepEqual(rows(windowed, step, INPUT.windowMask), [
-    '00000000 110000',
-    '00000000 111000',
-    '00000000 011100',
+    '110000 00000000',
+    '111000 00000000',
+    '011100 00000000',
   ])
   const early = { ...step, firsts: [0, 5, 8] }
   assert.deepEqual(rows(windowed, early, INPUT.windowMask), [
-    '00000000 100000',
-    '00010000 110000',
-    '00000011 100000',
+    '100000 00000000',
+    '110000 00010000',
+    '100000 00000011',
   ])
   assert.deepEqual(maskFeeds(windowed, step)[INPUT.windowMask]!.dims, [3, 1, 1, 14])
   assert.deepEqual(maskFeeds(plain, step)[INPUT.mask]!.dims, [3, 1, 1, 14])
-  assert.deepEqual(maskFeeds(plain, step)[INPUT.spans]!.data, BigInt64Array.of(8n, 6n))
+  assert.deepEqual(maskFeeds(plain, step)[INPUT.spans]!.data, BigInt64Array.of(6n, 8n))
 })
 
 test('each token of a row looks at one more, and those beyond the block at least at themselves', () => {
   const several = { ...step, tokens: 3 }
   const blocks = ['110000', '111000', '111100', '111000', '111100', '111110', '111100', '111110', '111111']
   assert.deepEqual(
-    rows(plain, several, INPUT.mask).map(row => row.slice(9)),
+    rows(plain, several, INPUT.mask).map(row => row.slice(0, 6)),
     blocks,
   )
   const { data, dims } = maskFeeds(plain, several)[INPUT.places]!
@@ -60,12 +60,12 @@ test('each token of a row looks at one more, and those beyond the block at least
 
 test('reading a part of a prompt looks at what is before it and at itself, causally', () => {
   const read = { firsts: [4], starts: [4], tokens: 4, cached: 4, places: 4 }
-  assert.deepEqual(rows(plain, read, INPUT.mask), ['1111 1000', '1111 1100', '1111 1110', '1111 1111'])
+  assert.deepEqual(rows(plain, read, INPUT.mask), ['1000 1111', '1100 1111', '1110 1111', '1111 1111'])
   assert.deepEqual(rows(windowed, read, INPUT.windowMask), [
-    '0011 1000',
-    '0001 1100',
-    '0000 1110',
-    '0000 0111',
+    '1000 0011',
+    '1100 0001',
+    '1110 0000',
+    '0111 0000',
   ])
   assert.deepEqual(maskFeeds(windowed, read)[INPUT.windowMask]!.dims, [1, 1, 4, 8])
 })

@@ -34,10 +34,11 @@ test('weights, gradients and moments are counted as the engine holds them', () =
 })
 
 test('the cache has room for every sequence up to its length', () => {
-  // Keys and values of 30 layers of 3 heads of 64; blocks of 64 tokens, two at least, and one of 80 that is being filled.
+  // Keys and values of 30 layers of 3 heads of 64; full blocks of 16 tokens, with one of 32 that is being filled a multiple
+  // of 64.
   const ofToken = 4 * 2 * 30 * 3 * 64
-  assert.equal(part(training({ sequencesPerPass: 7 }, 1000), 'key/value cache'), 7 * (960 + 80) * ofToken)
-  assert.equal(part(training({ sequencesPerPass: 99 }, 64), 'key/value cache'), 32 * (128 + 80) * ofToken)
+  assert.equal(part(training({ sequencesPerPass: 7 }, 1000), 'key/value cache'), 7 * 1024 * ofToken)
+  assert.equal(part(training({ sequencesPerPass: 99 }, 64), 'key/value cache'), 32 * 192 * ofToken)
 })
 
 test('matrices count once more where decoding packs them', () => {
