@@ -17,8 +17,11 @@ import { type Activation, normNode, projectNode, rowsOf, softCapNode } from './a
 import { layerOperations, sharedOfLayers } from './layer-operations.ts'
 import { INPUT, LOGITS } from './names.ts'
 
-/** The model's bytes; inputs and outputs are in names.ts. Those of `matricesOf` are to be given when it is loaded. */
-export function decodeGraph(config: ModelConfig): Uint8Array {
+/**
+ * The model's bytes; inputs and outputs are in names.ts. Matrices, those of `matricesOf`, are to be given when it is loaded.
+ * @param threads that it will run on
+ */
+export function decodeGraph(config: ModelConfig, threads: number): Uint8Array {
   const { hiddenSize: D, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
@@ -39,7 +42,7 @@ export function decodeGraph(config: ModelConfig): Uint8Array {
     value: embeddingScale === undefined ? embedded : g.node('Mul', [embedded, g.float(embeddingScale)]),
     width: D,
   }
-  const shared = sharedOfLayers(g, config)
+  const shared = sharedOfLayers(g, config, threads)
   const architecture = architectureOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
     x = architecture.layer(layerOperations(g, config, layer, shared), config, x)

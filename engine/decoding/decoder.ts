@@ -18,6 +18,7 @@ import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
+import { leastRows } from './layer-operations.ts'
 import { MOST_SEQUENCES } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { lookUp } from './prompt-lookup.ts'
@@ -50,7 +51,7 @@ export class Decoder {
     this.#options = options
     this.#cache = new KeyValueCache(config)
     this.#sampler = new Sampler(config.vocabularySize)
-    this.#drafts = new Drafts(config, options.threads, options.textDraft ?? lookUp)
+    this.#drafts = new Drafts(options.textDraft ?? lookUp)
     this.#stop = new Set(options.stopTokens)
   }
 
@@ -70,7 +71,8 @@ export class Decoder {
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    this.#cache.reserve(capacity, longest + sampling.maxNewTokens)
+    const room = Math.max(capacity, leastRows(this.#config, this.#options.threads))
+    this.#cache.reserve(room, longest + sampling.maxNewTokens)
     check()
     const passes = await this.#passesOf(weights)
     try {

@@ -2,7 +2,6 @@
  * What a step reads beside the newest token of each sequence: as many tokens as promise to pay, guessed from the text
  * itself. Guesses decide over nothing but the time.
  */
-import type { ModelConfig } from '../architectures/config.ts'
 import { draftLength } from './draft-length.ts'
 import { HitRate } from './hit-rate.ts'
 import type { Lookup } from './prompt-lookup.ts'
@@ -23,21 +22,16 @@ const CHANCES = [0, 0, 0.3, 0.4, 0.6, 0.8, 0.9, 0.9, 0.95]
 
 export class Drafts {
   readonly #text: TextDraft
-  readonly #possible: boolean
   readonly #rates = CHANCES.map(chance => new HitRate(chance))
   /** Whom the last guesses are to be put down to, by sequence. */
   #sources: readonly HitRate[] = []
 
-  /** @param text guesses */
-  constructor({ keyValueHeads }: ModelConfig, threads: number, text: TextDraft) {
+  constructor(text: TextDraft) {
     this.#text = text
-    // With fewer heads of keys than threads, how a product is shared out depends on how many tokens a row has.
-    this.#possible = keyValueHeads >= threads
   }
 
   /** Equally many tokens for each sequence. What has no guess gets token 0. */
   propose(rows: readonly Decoded[]): readonly (readonly number[])[] {
-    if (!this.#possible) return rows.map(() => [])
     const found = rows.map(({ sequence, room }) => this.#text(sequence, room))
     const rateOf = ({ matched }: Lookup) => this.#rates[matched]!
     this.#sources = found.map(rateOf)

@@ -9,6 +9,7 @@ import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph, matricesOf } from './decode-graph.ts'
 import { type KeyValueCache, PLACES } from './key-value-cache.ts'
+import { leastRows } from './layer-operations.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
 
@@ -41,14 +42,16 @@ export class ForwardPasses {
   readonly cache: KeyValueCache
   readonly #config: ModelConfig
   readonly #session: Session
+  readonly #leastRows: number
   readonly #outputs: Readonly<Record<string, null>>
   readonly #rotary: Feeds
   #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache) {
+  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, leastRows: number) {
     this.cache = cache
     this.#config = config
     this.#session = session
+    this.#leastRows = leastRows
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     const names = [LOGITS]
@@ -68,8 +71,8 @@ export class ForwardPasses {
     const names = [...matricesOf(config).keys()]
     const external = new Map(names.map(name => [name, weights.get(name)!]))
     const options = { threads, spinMicroseconds: SPIN_MICROSECONDS, external }
-    const session = await Session.create('decode', decodeGraph(config), options)
-    return new ForwardPasses(config, session, cache)
+    const session = await Session.create('decode', decodeGraph(config, threads), options)
+    return new ForwardPasses(config, session, cache, leastRows(config, threads))
   }
 
   /** Passes use what these have beside matrices until others are given: an empty map lets go of them. */
@@ -93,10 +96,11 @@ export class ForwardPasses {
     const firsts = parts.map(() => first)
     const rows = parts.map(({ row }) => row)
     const last = wanted ? parts.map((_, b) => b * count + count - 1) : []
+    const spare = this.#spare(rows.length)
     return this.#run(
-      this.cache.prefixes(rows, first, count),
+      this.cache.prefixes(rows, first, count, spare),
       ids,
-      { firsts, starts: firsts, tokens: count, cached: first, places: count },
+      { firsts, starts: firsts, tokens: count, cached: first, places: count, spare },
       last,
     )
   }
@@ -112,12 +116,19 @@ export class ForwardPasses {
       ids.set(row.tokens, b * tokens)
     })
     const firsts = rows.map(({ first }) => first)
+    const starts = rows.map(({ block }) => block)
+    const spare = this.#spare(rows.length)
     return this.#run(
-      this.cache.rows(rows.length),
+      this.cache.rows(rows.length + spare),
       ids,
-      { firsts, starts: rows.map(({ block }) => block), tokens, cached: this.cache.length, places: PLACES },
+      { firsts, starts, tokens, cached: this.cache.length, places: PLACES, spare },
       ids.map((_, n) => n),
     )
+  }
+
+  /** How many rows fill up so many. */
+  #spare(rows: number): number {
+    return Math.max(0, this.#leastRows - rows)
   }
 
   async release(): Promise<void> {
@@ -137,6 +148,7 @@ export class ForwardPasses {
       ...this.#rotary,
       ...this.#weights,
       ...cache,
+      ...(this.#leastRows > 1 && { [INPUT.spare]: int64([extent.spare], [1]) }),
       ...maskFeeds(this.#config, extent),
       [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
       [INPUT.positions]: int64(positions, [rows, tokens]),

@@ -94,18 +94,19 @@ export class KeyValueCache {
   }
 
   /**
-   * The first `length` tokens of some rows as if in full blocks, [rows, K, length, E], and blocks of `places` zeros,
-   * [rows, K, places, E].
+   * The first `length` tokens of some rows as if in full blocks, [rows + spare, K, length, E], and blocks of `places`
+   * zeros, [rows + spare, K, places, E]. Spare rows are zeros.
    */
-  prefixes(rows: readonly number[], length: number, places: number): Feeds {
+  prefixes(rows: readonly number[], length: number, places: number, spare = 0): Feeds {
     const { keyValueHeads, headDim } = this.#config
     const start = blockStart(length)
-    const empty = new Float32Array(rows.length * keyValueHeads * places * headDim)
-    const zeros = new Tensor('float32', empty, [rows.length, keyValueHeads, places, headDim])
+    const count = rows.length + spare
+    const empty = new Float32Array(count * keyValueHeads * places * headDim)
+    const zeros = new Tensor('float32', empty, [count, keyValueHeads, places, headDim])
     const feeds: Record<string, Tensor> = {}
     this.#buffers.forEach(({ full, block }, index) => {
       const { fullName, blockName } = namesOf(index)
-      const copy = new Float32Array(rows.length * keyValueHeads * length * headDim)
+      const copy = new Float32Array(count * keyValueHeads * length * headDim)
       let at = 0
       for (const row of rows) {
         for (let head = 0; head < keyValueHeads; head++) {
@@ -115,7 +116,7 @@ export class KeyValueCache {
           at += length * headDim
         }
       }
-      feeds[fullName] = new Tensor('float32', copy, [rows.length, keyValueHeads, length, headDim])
+      feeds[fullName] = new Tensor('float32', copy, [count, keyValueHeads, length, headDim])
       feeds[blockName] = zeros
     })
     return feeds

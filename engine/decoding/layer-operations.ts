@@ -23,20 +23,42 @@ export interface Shared {
   /** [B, 1, Q, T + L], for each query row: see `attention`. */
   readonly mask: Value
   readonly windowMask: Value | undefined
+  /** What fills up attention's rows: queries [spare, K, Q, E], and [1] B. */
+  readonly spare: { readonly queries: Value; readonly rows: Value } | undefined
 }
 
-export function sharedOfLayers(g: GraphBuilder, config: ModelConfig): Shared {
+/**
+ * Attention multiplies head by head. Where there are fewer products than threads, several threads share one, each with
+ * some of its columns, and the number of columns decides in which order onnxruntime adds. So there are at least as
+ * many, some of which only fill up.
+ */
+export function leastRows({ keyValueHeads }: Pick<ModelConfig, 'keyValueHeads'>, threads: number): number {
+  return Math.ceil(threads / keyValueHeads)
+}
+
+export function sharedOfLayers(g: GraphBuilder, config: ModelConfig, threads: number): Shared {
   const { heads, keyValueHeads, headDim, slidingWindow } = config
   const shape_BS = g.node('Shape', [INPUT.positions])
   const of = (count: number) => g.node('Concat', [shape_BS, g.ints([count, headDim])], { axis: 0 })
   const mask = (name: string) => {
-    const given = g.input(name, 'float32', ['B', 1, 'S', 'T + L'])
+    const given = g.input(name, 'float32', ['B + spare', 1, 'S', 'T + L'])
     return g.node('Concat', Array(queryRows(config)).fill(given), { axis: 2 })
+  }
+  const full = mask(INPUT.mask)
+  const spare = () => {
+    const count = g.input(INPUT.spare, 'int64', [1])
+    const queries = g.node('Shape', [full], { start: 2, end: 3 })
+    const shape = g.node('Concat', [count, g.ints([keyValueHeads]), queries, g.ints([headDim])], { axis: 0 })
+    return {
+      queries: g.node('ConstantOfShape', [shape]),
+      rows: g.node('Shape', [INPUT.positions], { end: 1 }),
+    }
   }
   return {
     heads: new Map([heads, keyValueHeads].map(count => [count, of(count)])),
-    mask: mask(INPUT.mask),
+    mask: full,
     windowMask: slidingWindow && mask(INPUT.windowMask),
+    spare: leastRows(config, threads) > 1 ? spare() : undefined,
   }
 }
 
@@ -100,20 +122,21 @@ function attention(
   g: GraphBuilder,
   config: ModelConfig,
   layer: number,
-  { mask, windowMask }: Shared,
+  { mask, windowMask, spare }: Shared,
   { query, key, value }: Heads,
 ): Activation {
   const { heads: H, keyValueHeads: K, headDim: E, attentionSoftCap } = config
   const names = cacheNames(layer)
-  const keys = g.input(names.keys, 'float32', ['B', K, 'L', E])
-  const values = g.input(names.values, 'float32', ['B', K, 'L', E])
+  const keys = g.input(names.keys, 'float32', ['B + spare', K, 'L', E])
+  const values = g.input(names.values, 'float32', ['B + spare', K, 'L', E])
   const placed = (block: string, made: Value) =>
-    g.node('ScatterND', [g.input(block, 'float32', ['B', K, 'T', E]), INPUT.places, made])
+    g.node('ScatterND', [g.input(block, 'float32', ['B + spare', K, 'T', E]), INPUT.places, made])
   const blockKeys = placed(names.blockKeys, key)
   const blockValues = placed(names.blockValues, value)
 
   const grouped = g.node('Reshape', [query, g.ints([0, K, -1, E])])
-  const queries = H === K ? g.node('Concat', [grouped, grouped], { axis: 2 }) : grouped
+  const own = H === K ? g.node('Concat', [grouped, grouped], { axis: 2 }) : grouped
+  const queries = spare ? g.node('Concat', [own, spare.queries], { axis: 0 }) : own
   const alpha = float(attentionScaleOf(config))
   const productOf = (k: Value) => g.node('FusedMatMul', [queries, k], { transB: 1, alpha }, COM)
   const products = g.node('Concat', [productOf(blockKeys), productOf(keys)], { axis: 3 })
@@ -122,10 +145,8 @@ function attention(
   const masked = g.node('Add', [scores, windowed ? windowMask! : mask])
   const shares = g.node('Softmax', [masked], { axis: 3 })
   const [ofBlock, ofCache] = g.nodes('Split', [shares, INPUT.spans], { axis: 3 }, { outputs: 2 })
-  const attended = g.node('Add', [
-    g.node('MatMul', [ofCache!, values]),
-    g.node('MatMul', [ofBlock!, blockValues]),
-  ])
+  const all = g.node('Add', [g.node('MatMul', [ofCache!, values]), g.node('MatMul', [ofBlock!, blockValues])])
+  const attended = spare ? g.node('Slice', [all, g.ints([0]), spare.rows, g.ints([0])]) : all
   const [once] =
     H === K ? g.nodes('Split', [attended], { axis: 2, num_outputs: 2 }, { outputs: 2 }) : [attended]
   const byToken = transposeNode(g, g.node('Reshape', [once!, g.ints([0, H, -1, E])]), 0, 2, 1, 3)

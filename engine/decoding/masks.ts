@@ -20,6 +20,8 @@ export interface PassExtent {
   readonly cached: number
   /** T: places of a block that the pass is given. */
   readonly places: number
+  /** Rows beyond these that only fill up. */
+  readonly spare: number
 }
 
 /** What the decoding graph of the model is told of the pass: masks, and the places of its keys. */
@@ -49,10 +51,11 @@ function places({ firsts, starts, tokens }: PassExtent, heads: number): Tensor {
   return new Tensor('int64', ids, [firsts.length, heads, tokens, 3])
 }
 
-/** [B, 1, S, T + L]: a token looks at itself and those before it, `window` of them. */
-function mask({ firsts, starts, tokens, cached, places }: PassExtent, window: number): Tensor {
+/** [B + spare, 1, S, T + L]: a token looks at itself and those before it, `window` of them. */
+function mask({ firsts, starts, tokens, cached, places, spare }: PassExtent, window: number): Tensor {
   const width = cached + places
-  const mask = new Float32Array(firsts.length * tokens * width).fill(MASKED)
+  const rows = firsts.length + spare
+  const mask = new Float32Array(rows * tokens * width).fill(MASKED)
   let at = 0
   for (let row = 0; row < firsts.length; row++) {
     const start = starts[row]!
@@ -63,5 +66,7 @@ function mask({ firsts, starts, tokens, cached, places }: PassExtent, window: nu
       mask.fill(0, at + places + Math.min(first, start), at + places + start)
     }
   }
-  return new Tensor('float32', mask, [firsts.length, 1, tokens, width])
+  // A softmax over nothing would not be a number.
+  for (; at < mask.length; at += width) mask[at] = 0
+  return new Tensor('float32', mask, [rows, 1, tokens, width])
 }

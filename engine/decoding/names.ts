@@ -10,10 +10,12 @@ export const INPUT = {
   last: 'last',
   /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
   places: 'places',
+  /** [1] int64: how many rows of the cache and the masks beyond B only fill up; where `leastRows` is above 1. */
+  spare: 'spare',
   /** [2] int64: T and L. */
   spans: 'spans',
   /**
-   * [B, 1, S, T + L]: 0 where a token of the pass may look at a place of the row's block, or at a token in a full block
+   * [B + spare, 1, S, T + L]: 0 where a token of the pass may look at a place of the row's block, or at a token in a full block
    * of the row's cache; −∞ where not.
    */
   mask: 'mask',
@@ -27,7 +29,7 @@ export const INPUT = {
 /** [M, V] */
 export const LOGITS = 'logits'
 
-/** Names of a layer's cache: inputs [B, K, L, E] and [B, K, T, E], and the pass's own keys and values [B, K, S, E]. */
+/** Names of a layer's cache: inputs [B + spare, K, L, E] and [B + spare, K, T, E], and the pass's own keys and values [B, K, S, E]. */
 export function cacheNames(layer: number) {
   return {
     keys: `keys.${layer}`,

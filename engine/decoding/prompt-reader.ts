@@ -6,16 +6,13 @@
 import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Fetched } from '../runtime/session.ts'
-import { dependsOnThreads } from '../runtime/thread-invariance.ts'
 import type { ForwardPasses } from './forward-passes.ts'
 import { valuesPerToken } from './key-value-cache.ts'
-import { queryRows } from './layer-operations.ts'
 import { LONGEST_PASS, MOST_BYTES_KEPT, MOST_TOKENS_SEEN } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { type Pass, PromptPasses } from './prompt-passes.ts'
 
 export interface PromptReaderOptions {
-  readonly threads: number
   /** Most tokens of a prompt read in one pass; beyond 128 counts as 128. */
   readonly tokensPerPass: number
   /** Tokens that end a message. */
@@ -38,7 +35,6 @@ export class PromptReader {
   readonly #passes: ForwardPasses
   readonly #prompts: readonly Int32Array[]
   readonly #plan: PromptPasses<Fetched>
-  readonly #threads: number
   readonly #check: () => void
 
   /** @param prompts of a call, each to be read once */
@@ -46,12 +42,11 @@ export class PromptReader {
     config: ModelConfig,
     passes: ForwardPasses,
     prompts: readonly Int32Array[],
-    { threads, tokensPerPass, turnEnds, check }: PromptReaderOptions,
+    { tokensPerPass, turnEnds, check }: PromptReaderOptions,
   ) {
     this.#config = config
     this.#passes = passes
     this.#prompts = prompts
-    this.#threads = threads
     this.#check = check
     const tokens = Math.min(tokensPerPass, LONGEST_PASS)
     this.#plan = new PromptPasses(prompts, { tokens, turnEnds, bytes: MOST_BYTES_KEPT })
@@ -103,8 +98,7 @@ export class PromptReader {
   }
 
   /** How many of so many prompts go together that are as far. */
-  #groupSize(count: number, { start, end }: Pass): number {
-    if (!addsAlike(this.#config, this.#threads, start, end - start)) return 1
+  #groupSize(count: number, { end }: Pass): number {
     return Math.min(count, Math.max(1, Math.floor(MOST_TOKENS_SEEN / end)))
   }
 
@@ -140,20 +134,6 @@ export class PromptReader {
     }))
     return this.#passes.read(parts, group[0]!.pass.last)
   }
-}
-
-/**
- * Whether attention adds in the same order where each thread has the products of whole heads of keys as where threads
- * share out those of a head. A pass over `tokens` tokens of one prompt has one for each head of keys.
- */
-function addsAlike(
-  { heads, keyValueHeads, headDim }: ModelConfig,
-  threads: number,
-  start: number,
-  tokens: number,
-): boolean {
-  const rows = queryRows({ heads, keyValueHeads }) * tokens
-  return keyValueHeads >= threads || ![headDim, tokens, start].some(width => dependsOnThreads(rows, width))
 }
 
 /** What a pass of `parts` prompts gave for one of them. @param copy what it is made of need not be held any longer. */

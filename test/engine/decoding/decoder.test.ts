@@ -174,25 +174,32 @@ test('each weights are decoded with themselves, also after others', async () => 
   assert.deepEqual(await decoder.generate(first.weights, [request(1), request(2)], SAMPLING), one)
 })
 
-test('nor on the number of threads', async () => {
-  const options = {
-    hiddenSize: 128,
-    intermediateSize: 384,
-    heads: 4,
-    keyValueHeads: 2,
-    headDim: 32,
-    contextLength: 512,
-  }
-  const { config, weights } = await load(options)
-  const requests = [20, 70, 130, 190, 300].map((length, number) => request(number, length))
-  const results: Generation[][] = []
-  for (const threads of [1, 2, 4]) {
-    const decoder = await decoderOf(config, { threads })
-    results.push(await decoder.generate(weights, requests, { ...SAMPLING, maxNewTokens: 8 }))
-  }
-  assert.deepEqual(results[1], results[0])
-  assert.deepEqual(results[2], results[0])
-})
+for (const shape of [
+  { heads: 4, keyValueHeads: 2, headDim: 32 },
+  { heads: 8, keyValueHeads: 1, headDim: 32 },
+  { heads: 1, keyValueHeads: 1, headDim: 64 },
+  { heads: 2, keyValueHeads: 1, headDim: 256 },
+  { heads: 14, keyValueHeads: 2, headDim: 64 },
+]) {
+  test(`nor on the number of threads, nor with them on its neighbours: ${JSON.stringify(shape)}`, async () => {
+    const options = { hiddenSize: 128, intermediateSize: 384, contextLength: 1024, ...shape }
+    const { config, weights } = await load(options)
+    // Long enough for attention to add in several blocks.
+    const requests = [20, 700, 130, 1, 300].map((length, number) => request(number, length))
+    const sampling = { ...SAMPLING, maxNewTokens: 24 }
+    let expected: Generation[] | undefined
+    for (const threads of [1, 2, 3, 4, 7]) {
+      const decoder = decoderOf(config, { threads })
+      const together = await decoder.generate(weights, requests, sampling)
+      expected ??= together
+      assert.deepEqual(together, expected, `${threads} threads`)
+      for (const [number, each] of requests.entries()) {
+        const [alone] = await decoder.generate(weights, [each], sampling)
+        assert.deepEqual(alone, expected[number], `${number} alone, ${threads} threads`)
+      }
+    }
+  })
+}
 
 test('rows that end make room for others, and every result is in its place', async () => {
   const { config, weights } = await load({})

@@ -22,7 +22,7 @@ function rows(config: ModelConfig, extent: PassExtent, name: string): string[] {
 }
 
 /** Blocks of 4 places, and 2 beyond. */
-const step = { firsts: [1, 6, 11], starts: [0, 4, 8], tokens: 1, cached: 8, places: 6 }
+const step = { firsts: [1, 6, 11], starts: [0, 4, 8], tokens: 1, cached: 8, places: 6, spare: 0 }
 
 test('a step looks at the block of each row up to the token, and at its full blocks, in a window at the last of them', () => {
   assert.deepEqual(rows(plain, step, INPUT.mask), ['110000 00000000', '111000 11110000', '111100 11111111'])
@@ -59,7 +59,7 @@ test('each token of a row looks at one more, and those beyond the block at least
 })
 
 test('reading a part of a prompt looks at what is before it and at itself, causally', () => {
-  const read = { firsts: [4], starts: [4], tokens: 4, cached: 4, places: 4 }
+  const read = { firsts: [4], starts: [4], tokens: 4, cached: 4, places: 4, spare: 0 }
   assert.deepEqual(rows(plain, read, INPUT.mask), ['1000 1111', '1100 1111', '1110 1111', '1111 1111'])
   assert.deepEqual(rows(windowed, read, INPUT.windowMask), [
     '1000 0011',
@@ -70,7 +70,19 @@ test('reading a part of a prompt looks at what is before it and at itself, causa
   assert.deepEqual(maskFeeds(windowed, read)[INPUT.windowMask]!.dims, [1, 1, 4, 8])
 })
 
+test('rows that fill up look at something, and no key of theirs is placed', () => {
+  const filled = { ...step, firsts: [1], starts: [0], tokens: 2, spare: 1 }
+  assert.deepEqual(rows(windowed, filled, INPUT.windowMask), [
+    '110000 00000000',
+    '111000 00000000',
+    '100000 00000000',
+    '100000 00000000',
+  ])
+  assert.deepEqual(maskFeeds(plain, filled)[INPUT.mask]!.dims, [2, 1, 2, 14])
+  assert.deepEqual(maskFeeds(plain, filled)[INPUT.places]!.dims, [1, 2, 2, 3])
+})
+
 test('models without windows are fed no masks of windows', () => {
-  const feeds = maskFeeds(plain, { firsts: [0], starts: [0], tokens: 2, cached: 0, places: 2 })
+  const feeds = maskFeeds(plain, { firsts: [0], starts: [0], tokens: 2, cached: 0, places: 2, spare: 0 })
   assert.deepEqual(Object.keys(feeds).sort(), [INPUT.mask, INPUT.places, INPUT.spans])
 })

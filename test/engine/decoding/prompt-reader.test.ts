@@ -39,7 +39,6 @@ async function read(
     return run(parts, wanted)
   }
   const reader = new PromptReader(config, passes, prompts, {
-    threads,
     tokensPerPass: 512,
     turnEnds: new Set([9]),
     check: () => {},
@@ -65,7 +64,6 @@ const oneByOne = (prompts: readonly unknown[]) => prompts.map(() => 1)
 test('prompts of one length are read together, and give the bits that each gives alone', async () => {
   const prompts = Array.from({ length: 7 }, (_, number) => prompt(number, 128))
   for (const threads of [1, 2, 3]) {
-    // Three threads have more than the model has heads of keys: they share out attention's products.
     const alone = await read(WIDE, threads, prompts, oneByOne(prompts))
     const together = await read(WIDE, threads, prompts, [7])
     assert.deepEqual(together.sizes, [7])
@@ -108,14 +106,16 @@ test('what they begin with together is read once for all, and what is known is n
   assert.deepEqual((await read(WIDE, 2, prompts, [6])).sizes, [2, 5])
 })
 
-test('where threads would add in another order, each is read alone', async () => {
-  // One head of keys for two threads, and a pass of fewer query rows than there are keys.
+test('also where there are fewer heads of keys than threads', async () => {
+  // And a second pass of fewer query rows than there are keys.
   const shared = { ...WIDE, heads: 2, keyValueHeads: 1 }
   const prompts = [0, 1, 2, 3].map(number => prompt(number, 172))
-  const alone = await read(shared, 2, prompts, oneByOne(prompts))
-  const together = await read(shared, 2, prompts, [4])
-  assert.deepEqual(together.sizes, [4, 1, 1, 1, 1])
-  assert.deepEqual([together.logits, together.cached], [alone.logits, alone.cached])
+  for (const threads of [2, 4]) {
+    const alone = await read(shared, threads, prompts, oneByOne(prompts))
+    const together = await read(shared, threads, prompts, [4])
+    assert.deepEqual(together.sizes, [4, 4])
+    assert.deepEqual([together.logits, together.cached], [alone.logits, alone.cached])
+  }
 })
 
 test('a check that throws comes before the next pass, also between those of one prompt', async () => {
@@ -131,7 +131,7 @@ test('a check that throws comes before the next pass, also between those of one 
     if (++checks === 3) throw new Error('no longer wanted')
   }
   const prompts = [prompt(0, 500), prompt(1, 500)]
-  const options = { threads: 1, tokensPerPass: 512, turnEnds: new Set<number>(), check }
+  const options = { tokensPerPass: 512, turnEnds: new Set<number>(), check }
   const reader = new PromptReader(config, passes, prompts, options)
   await assert.rejects(reader.read([0, 1], 0), /no longer wanted/)
   assert.equal(checks, 3)
