@@ -30,8 +30,8 @@ export function deathOf({ code, signal, silent, during }: Ending): GraspError {
   }
   if (signal === 'SIGKILL') {
     return died(
-      `was killed (SIGKILL), most often because memory ran out,${at(during)}. Use a machine with more memory or, in ` +
-        'another run, a lower model.tokensPerPass or model.sequencesPerPass',
+      `was killed (SIGKILL), most often because memory ran out,${at(during)}. Use a machine with more memory, a lower ` +
+        'model.sequencesPerPass or, in another run, a lower model.tokensPerPass',
     )
   }
   if (signal === 'SIGABRT') {

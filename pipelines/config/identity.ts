@@ -22,6 +22,8 @@ const IRRELEVANT: readonly string[] = [
   'model.path',
   'model.device',
   'model.threads',
+  // A response is the same, to the bit, whatever is decoded beside it.
+  'model.sequencesPerPass',
   'engine',
   'data.maxPostBytes',
   'judge.url',
@@ -34,6 +36,8 @@ const IRRELEVANT: readonly string[] = [
   'training.checkpointEvery',
   'credits',
 ]
+
+const isRelevant = (name: string) => !IRRELEVANT.some(key => name === key || name.startsWith(`${key}.`))
 
 async function contentHash(key: string, file: string): Promise<string> {
   const hash = createHash('sha256')
@@ -57,7 +61,7 @@ export async function configIdentity(config: Config): Promise<Identity> {
   const identity: Record<string, unknown> = {}
   for (const [path] of walk()) {
     const name = path.join('.')
-    if (IRRELEVANT.some(key => name === key || name.startsWith(`${key}.`))) continue
+    if (!isRelevant(name)) continue
     const shape = shapeAt(path, config)
     const value = path.reduce<unknown>(
       (section, key) => (section as Record<string, unknown> | undefined)?.[key],
@@ -86,10 +90,11 @@ const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)
 
 /**
  * The keys in which two identities differ, in words: `training.seed was 1 and is 2`. A key that the earlier one
- * does not know and that has its default now is one that came with a newer version: it changes nothing.
+ * does not know and that has its default now is one that came with a newer version: it changes nothing. Nor do those
+ * that an older version took to be relevant.
  */
 export function differences(before: Identity, after: Identity): string[] {
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(isRelevant).sort()
   const defaults = new Map([...walk()].map(([path, shape]) => [path.join('.'), shape.default]))
   const word = (value: unknown) => (value === undefined ? 'not set' : show(value))
   return keys

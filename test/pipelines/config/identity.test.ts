@@ -27,6 +27,7 @@ describe('configuration identity', () => {
       'log.path=l',
       'output.path=o',
       'model.threads=7',
+      'model.sequencesPerPass=5',
       'credits.records=1',
       'training.checkpointEvery=3',
     )
@@ -58,6 +59,11 @@ describe('configuration identity', () => {
     assert.deepEqual(differences(older, await configIdentity(load('validation.topP=0.5'))), [
       'validation.topP was not set and is 0.5',
     ])
+  })
+
+  test('a key that an older version counted does not differ', async () => {
+    const now = await configIdentity(load())
+    assert.deepEqual(differences({ ...now, 'model.sequencesPerPass': 7 }, now), [])
   })
 
   test('a file that is not there is named with its key', async () => {
