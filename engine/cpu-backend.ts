@@ -100,6 +100,8 @@ class CpuBackend implements Backend {
     { teacher, keep }: UpdateContext<Weights>,
     options: UpdateOptions,
   ): Promise<HeldUpdate> {
+    // Weights may be written over from here on.
+    await this.#decoder.forget()
     this.#optimiser ??= initialState(this.#adapter ?? weights, this.#options.optimiserState)
     const hasher = new WeightsHasher(this.#hashThread?.hash() ?? createHash('sha256'))
     const made = (name: string, weight: Tensor) => hasher.add(name, weight)

@@ -19,9 +19,9 @@ import { INPUT, LOGITS } from './names.ts'
 
 /**
  * The model's bytes; inputs and outputs are in names.ts. Matrices, those of `matricesOf`, are to be given when it is loaded.
- * @param threads that it will run on
+ * @param products that attention has at least, in all rows: see `fewestRows`
  */
-export function decodeGraph(config: ModelConfig, threads: number): Uint8Array {
+export function decodeGraph(config: ModelConfig, products: number): Uint8Array {
   const { hiddenSize: D, headDim: E, vocabularySize: V } = config
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
@@ -42,7 +42,7 @@ export function decodeGraph(config: ModelConfig, threads: number): Uint8Array {
     value: embeddingScale === undefined ? embedded : g.node('Mul', [embedded, g.float(embeddingScale)]),
     width: D,
   }
-  const shared = sharedOfLayers(g, config, threads)
+  const shared = sharedOfLayers(g, config, products)
   const architecture = architectureOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
     x = architecture.layer(layerOperations(g, config, layer, shared), config, x)

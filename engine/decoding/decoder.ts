@@ -13,12 +13,13 @@
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
+import { unsharedProducts } from '../runtime/unshared-products.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
-import { leastRows } from './layer-operations.ts'
+import { fewestRows } from './layer-operations.ts'
 import { MOST_SEQUENCES } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { lookUp } from './prompt-lookup.ts'
@@ -56,6 +57,7 @@ export class Decoder {
   }
 
   /**
+   * One call at a time: they share the cache.
    * @returns one generation a request, in order.
    * @throws GraspError PROMPT_TOO_LONG when a prompt with maxNewTokens exceeds the context, PROMPT_INVALID when
    * it is empty; before anything is decoded.
@@ -71,7 +73,8 @@ export class Decoder {
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    const room = Math.max(capacity, leastRows(this.#config, this.#options.threads))
+    const products = await unsharedProducts(this.#options.threads)
+    const room = Math.max(capacity, fewestRows(this.#config, products))
     this.#cache.reserve(room, longest + sampling.maxNewTokens)
     check()
     const passes = await this.#passesOf(weights)
@@ -89,8 +92,10 @@ export class Decoder {
 
   /** Lets go of the copies of weights that decoding needs: others are about to be made. */
   async forget(): Promise<void> {
-    await this.#loaded?.passes.release()
+    const loaded = this.#loaded
+    // Whatever becomes of it, it is not used again.
     this.#loaded = undefined
+    await loaded?.passes.release()
   }
 
   async release(): Promise<void> {

@@ -6,14 +6,15 @@ import { Tensor } from 'onnxruntime-node'
 import type { ModelConfig } from '../architectures/config.ts'
 import { rotaryTables } from '../architectures/rotary-tables.ts'
 import { type Feeds, type Fetched, Session } from '../runtime/session.ts'
+import { unsharedProducts } from '../runtime/unshared-products.ts'
 import type { Weights } from '../weights/weights.ts'
 import { decodeGraph, matricesOf } from './decode-graph.ts'
 import { type KeyValueCache, PLACES } from './key-value-cache.ts'
-import { leastRows } from './layer-operations.ts'
+import { fewestRows } from './layer-operations.ts'
 import { maskFeeds, type PassExtent } from './masks.ts'
 import { cacheNames, INPUT, LOGITS } from './names.ts'
 
-/** A step is some 400 operations, of which many take less time than waking a thread. */
+/** A step is some 1,000 operations, of which many take less time than waking a thread. */
 const SPIN_MICROSECONDS = 50
 
 /** Tokens of a sequence. */
@@ -42,16 +43,16 @@ export class ForwardPasses {
   readonly cache: KeyValueCache
   readonly #config: ModelConfig
   readonly #session: Session
-  readonly #leastRows: number
+  readonly #fewestRows: number
   readonly #outputs: Readonly<Record<string, null>>
   readonly #rotary: Feeds
   #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, leastRows: number) {
+  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, fewestRows: number) {
     this.cache = cache
     this.#config = config
     this.#session = session
-    this.#leastRows = leastRows
+    this.#fewestRows = fewestRows
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     const names = [LOGITS]
@@ -70,9 +71,10 @@ export class ForwardPasses {
   ): Promise<ForwardPasses> {
     const names = [...matricesOf(config).keys()]
     const external = new Map(names.map(name => [name, weights.get(name)!]))
+    const products = await unsharedProducts(threads)
     const options = { threads, spinMicroseconds: SPIN_MICROSECONDS, external }
-    const session = await Session.create('decode', decodeGraph(config, threads), options)
-    return new ForwardPasses(config, session, cache, leastRows(config, threads))
+    const session = await Session.create('decode', decodeGraph(config, products), options)
+    return new ForwardPasses(config, session, cache, fewestRows(config, products))
   }
 
   /** Passes use what these have beside matrices until others are given: an empty map lets go of them. */
@@ -128,7 +130,7 @@ export class ForwardPasses {
 
   /** How many rows fill up so many. */
   #spare(rows: number): number {
-    return Math.max(0, this.#leastRows - rows)
+    return Math.max(0, this.#fewestRows - rows)
   }
 
   async release(): Promise<void> {
@@ -148,7 +150,7 @@ export class ForwardPasses {
       ...this.#rotary,
       ...this.#weights,
       ...cache,
-      ...(this.#leastRows > 1 && { [INPUT.spare]: int64([extent.spare], [1]) }),
+      ...(this.#fewestRows > 1 && { [INPUT.spare]: int64([extent.spare], [1]) }),
       ...maskFeeds(this.#config, extent),
       [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
       [INPUT.positions]: int64(positions, [rows, tokens]),

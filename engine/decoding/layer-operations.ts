@@ -28,15 +28,14 @@ export interface Shared {
 }
 
 /**
- * Attention multiplies head by head. Where there are fewer products than threads, several threads share one, each with
- * some of its columns, and the number of columns decides in which order onnxruntime adds. So there are at least as
- * many, some of which only fill up.
+ * Attention multiplies head by head. There are at least `products`, some of which may only fill up, so that threads
+ * share none (runtime/unshared-products.ts).
  */
-export function leastRows({ keyValueHeads }: Pick<ModelConfig, 'keyValueHeads'>, threads: number): number {
-  return Math.ceil(threads / keyValueHeads)
+export function fewestRows({ keyValueHeads }: Pick<ModelConfig, 'keyValueHeads'>, products: number): number {
+  return Math.ceil(products / keyValueHeads)
 }
 
-export function sharedOfLayers(g: GraphBuilder, config: ModelConfig, threads: number): Shared {
+export function sharedOfLayers(g: GraphBuilder, config: ModelConfig, products: number): Shared {
   const { heads, keyValueHeads, headDim, slidingWindow } = config
   const shape_BS = g.node('Shape', [INPUT.positions])
   const of = (count: number) => g.node('Concat', [shape_BS, g.ints([count, headDim])], { axis: 0 })
@@ -58,7 +57,7 @@ export function sharedOfLayers(g: GraphBuilder, config: ModelConfig, threads: nu
     heads: new Map([heads, keyValueHeads].map(count => [count, of(count)])),
     mask: full,
     windowMask: slidingWindow && mask(INPUT.windowMask),
-    spare: leastRows(config, threads) > 1 ? spare() : undefined,
+    spare: fewestRows(config, products) > 1 ? spare() : undefined,
   }
 }
 
@@ -109,7 +108,7 @@ interface Heads {
  * Q: query rows that share a key, for each token. A product with a single row would add in another order than one of
  * several, so where a key serves one head only, its row is there twice.
  */
-export function queryRows({ heads, keyValueHeads }: Pick<ModelConfig, 'heads' | 'keyValueHeads'>): number {
+function queryRows({ heads, keyValueHeads }: Pick<ModelConfig, 'heads' | 'keyValueHeads'>): number {
   return heads === keyValueHeads ? 2 : heads / keyValueHeads
 }
 

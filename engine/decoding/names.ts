@@ -10,7 +10,7 @@ export const INPUT = {
   last: 'last',
   /** [B, K, S, 3] int64: row, head and place in the row's block of each new key. */
   places: 'places',
-  /** [1] int64: how many rows of the cache and the masks beyond B only fill up; where `leastRows` is above 1. */
+  /** [1] int64: how many rows of the cache and the masks beyond B only fill up; where `fewestRows` is above 1. */
   spare: 'spare',
   /** [2] int64: T and L. */
   spans: 'spans',

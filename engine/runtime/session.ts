@@ -63,6 +63,8 @@ export class Session {
         // Patterns are kept for every combination of lengths ever seen: with symbolic lengths that is a leak.
         enableMemPattern: false,
         extra: {
+          // Its kernels (Arm's, for SME) go another way with one row than with several, and add in another order.
+          mlas: { disable_kleidiai: '1' },
           session: {
             // By default onnxruntime's threads spin without end: sessions take turns, and whenever anything else
             // wants a core, spinning takes it away (measured: 2.5 times the time of a training step).

@@ -22,7 +22,8 @@ const IRRELEVANT: readonly string[] = [
   'model.path',
   'model.device',
   'model.threads',
-  // A response is the same, to the bit, whatever is decoded beside it.
+  // On the CPU a response is the same, to the bit, whatever is decoded beside it. On a device it may decide last bits, as
+  // the device does.
   'model.sequencesPerPass',
   'engine',
   'data.maxPostBytes',
