@@ -1,6 +1,7 @@
 /** The log of the process, on standard error: JSON lines, or short text lines where a person is looking. */
 import pino, { type Logger } from 'pino'
 import type { LogLevel } from './log-levels.ts'
+import { visible } from './visible.ts'
 
 /** Fields that pino adds by itself. */
 const OWN = new Set(['level', 'time', 'pid', 'hostname', 'msg'])
@@ -19,5 +20,5 @@ export function humanLine(json: string): string {
 }
 
 export function createLogger(level: LogLevel, human: boolean, print: (text: string) => void): Logger {
-  return pino({ level, base: null }, { write: line => print(human ? humanLine(line) : line) })
+  return pino({ level, base: null }, { write: line => print(human ? visible(humanLine(line)) : line) })
 }

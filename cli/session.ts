@@ -9,6 +9,7 @@ import type { LogLevel } from './log-levels.ts'
 import { createLogger } from './logger.ts'
 import { createProgress, progressMode } from './progress.ts'
 import type { Streams } from './streams.ts'
+import { visible } from './visible.ts'
 
 /** The options that all commands share, as commander gives them. */
 export interface CommonOptions {
@@ -46,7 +47,8 @@ export async function runCommand(
   const { logLevel = 'warn', json = false } = options
   const human = stderr.isTTY === true
   using progress = createProgress(stderr, progressMode(stderr, options.progress ?? true, process.env))
-  const say = (text: string) => progress.print(`${text}\n`)
+  const forPerson = human ? visible : (text: string) => text
+  const say = (text: string) => progress.print(`${forPerson(text)}\n`)
   using interrupt = onInterrupt(say, ended => {
     progress[Symbol.dispose]()
     process.exit(ended)
@@ -63,7 +65,8 @@ export async function runCommand(
     },
     result(document, text) {
       progress[Symbol.dispose]()
-      stdout.write(json ? `${JSON.stringify(document, null, 2)}\n` : text)
+      if (json) stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+      else stdout.write(stdout.isTTY ? visible(text) : text)
     },
     line: document => stdout.write(`${JSON.stringify(document)}\n`),
     say,
@@ -79,7 +82,7 @@ export async function runCommand(
     progress[Symbol.dispose]()
     // On one line, since it may come after lines of records.
     if (json) stdout.write(`${JSON.stringify({ error: explain(error) })}\n`)
-    stderr.write(renderError(error, logLevel === 'debug'))
+    stderr.write(forPerson(renderError(error, logLevel === 'debug')))
   }
   return code
 }
