@@ -126,10 +126,7 @@ export class GraphBuilder {
 
   /** A constant tensor from little-endian bytes. */
   initializer(name: string, type: ElementType, dims: readonly number[], data: Uint8Array): Value {
-    this.#claim(name)
-    const proto = new ProtobufWriter()
-    for (const dim of dims) proto.int(1, dim)
-    this.#initializers.push(proto.int(2, elementTypeCode(type)).string(8, name).bytes(9, data))
+    this.#tensor(name, type, dims).bytes(9, data)
     return name
   }
 
@@ -138,13 +135,8 @@ export class GraphBuilder {
    * that they need not be copied into its own, which end at 2 GiB.
    */
   external(name: string, type: ElementType, dims: readonly number[], location: string): Value {
-    this.#claim(name)
-    const proto = new ProtobufWriter()
-    for (const dim of dims) proto.int(1, dim)
     const entry = new ProtobufWriter().string(1, 'location').string(2, location)
-    this.#initializers.push(
-      proto.int(2, elementTypeCode(type)).string(8, name).message(13, entry).int(14, EXTERNAL),
-    )
+    this.#tensor(name, type, dims).message(13, entry).int(14, EXTERNAL)
     return name
   }
 
@@ -193,6 +185,15 @@ export class GraphBuilder {
     for (const attribute of attributes) proto.message(5, attribute)
     if (domain) proto.string(7, domain)
     return proto
+  }
+
+  /** A TensorProto of the graph that has no data yet. */
+  #tensor(name: string, type: ElementType, dims: readonly number[]): ProtobufWriter {
+    this.#claim(name)
+    const proto = new ProtobufWriter()
+    for (const dim of dims) proto.int(1, dim)
+    this.#initializers.push(proto)
+    return proto.int(2, elementTypeCode(type)).string(8, name)
   }
 
   #constant(type: ElementType, values: readonly number[], dims: readonly number[], data: Uint8Array): Value {
