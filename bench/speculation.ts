@@ -64,7 +64,7 @@ type Mode = keyof typeof MODES
 const decoders = new Map<Mode, Decoder>()
 for (const [mode, options] of Object.entries(MODES)) {
   const shared = { threads, tokensPerPass: 4096, sequencesPerPass: 16, stopTokens: [] }
-  decoders.set(mode as Mode, new Decoder(config, { ...shared, ...options }))
+  decoders.set(mode as Mode, await Decoder.create(config, { ...shared, ...options }))
 }
 async function run(mode: Mode, group: readonly Request[], temperature: number, maxNewTokens: number) {
   const sampling = { temperature, topK: 0, topP: 1, minP: 0, stop: [], maxNewTokens, seed: 1 }

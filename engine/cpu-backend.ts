@@ -26,7 +26,7 @@ import { WeightsHasher } from './weights/weights-hash.ts'
 export async function openCpuBackend(config: ModelConfig, options: BackendOptions): Promise<Backend> {
   // It refuses what cannot be trained before either has made a session.
   const learner = await Learner.create(config, options)
-  const decoder = new Decoder(config, options)
+  const decoder = await Decoder.create(config, options)
   return new CpuBackend(config, options, decoder, learner)
 }
 

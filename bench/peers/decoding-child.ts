@@ -7,7 +7,7 @@ import { readStandardInput } from './run-peer.ts'
 
 const task: DecodingTask = JSON.parse(await readStandardInput())
 const { config, weights } = await loadModelDirectory(task.model)
-const decoder = new Decoder(config, {
+const decoder = await Decoder.create(config, {
   threads: task.threads,
   tokensPerPass: 4096,
   sequencesPerPass: Math.max(...task.cases.map(({ prompts, samples }) => prompts.length * samples)),

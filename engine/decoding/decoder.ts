@@ -13,13 +13,11 @@
  */
 import type { ModelConfig } from '../architectures/config.ts'
 import type { Generation, SamplingOptions } from '../port.ts'
-import { unsharedProducts } from '../runtime/unshared-products.ts'
 import { Sampler } from '../sampling/sampler.ts'
 import type { Weights } from '../weights/weights.ts'
 import { Drafts, type TextDraft } from './drafts.ts'
 import { ForwardPasses } from './forward-passes.ts'
 import { BLOCK, blockStart, KeyValueCache, MOST_TOKENS } from './key-value-cache.ts'
-import { fewestRows } from './layer-operations.ts'
 import { MOST_SEQUENCES } from './limits.ts'
 import { LOGITS } from './names.ts'
 import { lookUp } from './prompt-lookup.ts'
@@ -40,20 +38,24 @@ export interface DecoderOptions {
 export class Decoder {
   readonly #config: ModelConfig
   readonly #options: DecoderOptions
-  readonly #cache: KeyValueCache
-  /** Of the weights that were decoded with last. They are not to be held longer than others hold them. */
-  #loaded: { readonly weights: WeakRef<Weights>; readonly passes: ForwardPasses } | undefined
+  readonly #passes: ForwardPasses
   readonly #sampler: Sampler
   readonly #drafts: Drafts
   readonly #stop: ReadonlySet<number>
 
-  constructor(config: ModelConfig, options: DecoderOptions) {
+  private constructor(config: ModelConfig, options: DecoderOptions, passes: ForwardPasses) {
     this.#config = config
     this.#options = options
-    this.#cache = new KeyValueCache(config)
+    this.#passes = passes
     this.#sampler = new Sampler(config.vocabularySize)
     this.#drafts = new Drafts(options.textDraft ?? lookUp)
     this.#stop = new Set(options.stopTokens)
+  }
+
+  static async create(config: ModelConfig, options: DecoderOptions): Promise<Decoder> {
+    const cache = new KeyValueCache(config)
+    const passes = await ForwardPasses.create(config, { threads: options.threads, cache })
+    return new Decoder(config, options, passes)
   }
 
   /**
@@ -73,48 +75,32 @@ export class Decoder {
     if (requests.length === 0) return []
     const capacity = Math.min(this.#options.sequencesPerPass, MOST_SEQUENCES, requests.length)
     const longest = Math.max(...requests.map(request => request.prompt.length))
-    const products = await unsharedProducts(this.#options.threads)
-    const room = Math.max(capacity, fewestRows(this.#config, products))
-    this.#cache.reserve(room, longest + sampling.maxNewTokens)
+    const room = Math.max(capacity, this.#passes.fewestRows)
+    this.#passes.cache.reserve(room, longest + sampling.maxNewTokens)
     check()
-    const passes = await this.#passesOf(weights)
     try {
-      passes.use(weights)
-      return await this.#decode(passes, requests, sampling, capacity, check)
+      await this.#passes.use(weights)
+      return await this.#decode(requests, sampling, capacity, check)
     } catch (error) {
       // Weights that diverged leave values in the cache that even a zero share of attention would not erase.
-      this.#cache.clear()
+      this.#passes.cache.clear()
       throw error
     } finally {
-      passes.use(new Map())
+      this.#passes.letGo()
     }
   }
 
   /** Lets go of the copies of weights that decoding needs: others are about to be made. */
-  async forget(): Promise<void> {
-    const loaded = this.#loaded
-    // Whatever becomes of it, it is not used again.
-    this.#loaded = undefined
-    await loaded?.passes.release()
+  forget(): Promise<void> {
+    return this.#passes.release()
   }
 
   async release(): Promise<void> {
-    this.#cache.clear()
+    this.#passes.cache.clear()
     await this.forget()
-  }
-
-  async #passesOf(weights: Weights): Promise<ForwardPasses> {
-    if (this.#loaded?.weights.deref() === weights) return this.#loaded.passes
-    // Two at a time would take the memory of two.
-    await this.forget()
-    const { threads } = this.#options
-    const passes = await ForwardPasses.create(this.#config, weights, { threads, cache: this.#cache })
-    this.#loaded = { weights: new WeakRef(weights), passes }
-    return passes
   }
 
   async #decode(
-    passes: ForwardPasses,
     requests: readonly Request[],
     sampling: SamplingOptions,
     capacity: number,
@@ -123,7 +109,7 @@ export class Decoder {
     const results: Generation[] = new Array(requests.length)
     const prompts = new PromptReader(
       this.#config,
-      passes,
+      this.#passes,
       requests.map(({ prompt }) => prompt),
       { ...this.#options, turnEnds: this.#stop, check },
     )
@@ -142,7 +128,7 @@ export class Decoder {
         const filler = rows.pop()!
         if (slot === rows.length) continue
         rows[slot] = filler
-        this.#cache.move(rows.length, slot)
+        this.#passes.cache.move(rows.length, slot)
       }
     }
     while (next < requests.length || rows.length > 0) {
@@ -166,7 +152,7 @@ export class Decoder {
       }
       if (rows.length === 0) continue
       check()
-      leave(await this.#step(passes, rows, sampling, ends))
+      leave(await this.#step(rows, sampling, ends))
     }
     return results
   }
@@ -176,7 +162,6 @@ export class Decoder {
    * Gives the rows that ended.
    */
   async #step(
-    passes: ForwardPasses,
     rows: readonly Row[],
     sampling: SamplingOptions,
     ends: (row: Row, logits: Float32Array) => boolean,
@@ -195,7 +180,7 @@ export class Decoder {
       first,
       block,
     }))
-    const fetched = await passes.step(parts)
+    const fetched = await this.#passes.step(parts)
     const logits = fetched[LOGITS]!.data as Float32Array
     const ended = new Set<Row>()
     const counts = rows.map((row, slot) => {
@@ -210,7 +195,7 @@ export class Decoder {
       } while (!ended.has(row) && count < most && row.sequence.at(-1) === tokens[count])
       return count
     })
-    this.#cache.append(
+    this.#passes.cache.append(
       fetched,
       rows.map((_, slot) => slot),
       parts.map(({ first }) => first),

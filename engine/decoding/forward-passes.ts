@@ -41,18 +41,24 @@ export interface PassesOptions {
 
 export class ForwardPasses {
   readonly cache: KeyValueCache
+  /** Fewer rows of the cache are filled up to so many. */
+  readonly fewestRows: number
   readonly #config: ModelConfig
-  readonly #session: Session
-  readonly #fewestRows: number
+  readonly #threads: number
+  readonly #graph: Uint8Array
   readonly #outputs: Readonly<Record<string, null>>
   readonly #rotary: Feeds
+  /** The graph with the matrices of some weights, which are not to be held longer than others hold them. */
+  #packed: { readonly session: Session; readonly of: WeakRef<Weights> } | undefined
+  /** What the graph takes of the weights beside their matrices. */
   #weights: Feeds = {}
 
-  private constructor(config: ModelConfig, session: Session, cache: KeyValueCache, fewestRows: number) {
+  private constructor(config: ModelConfig, { cache, threads }: PassesOptions, products: number) {
     this.cache = cache
+    this.fewestRows = fewestRows(config, products)
     this.#config = config
-    this.#session = session
-    this.#fewestRows = fewestRows
+    this.#threads = threads
+    this.#graph = decodeGraph(config, products)
     const { cos, sin } = rotaryTables(config)
     this.#rotary = { [INPUT.cosines]: cos, [INPUT.sines]: sin }
     const names = [LOGITS]
@@ -63,25 +69,40 @@ export class ForwardPasses {
     this.#outputs = Object.fromEntries(names.map(name => [name, null]))
   }
 
-  /** Matrices of the weights are copied, packed as the kernels read them; the rest is to be given by `use`. */
-  static async create(
-    config: ModelConfig,
-    weights: Weights,
-    { cache, threads }: PassesOptions,
-  ): Promise<ForwardPasses> {
-    const names = [...matricesOf(config).keys()]
-    const external = new Map(names.map(name => [name, weights.get(name)!]))
-    const products = await unsharedProducts(threads)
-    const options = { threads, spinMicroseconds: SPIN_MICROSECONDS, external }
-    const session = await Session.create('decode', decodeGraph(config, products), options)
-    return new ForwardPasses(config, session, cache, fewestRows(config, products))
+  static async create(config: ModelConfig, options: PassesOptions): Promise<ForwardPasses> {
+    return new ForwardPasses(config, options, await unsharedProducts(options.threads))
   }
 
-  /** Passes use what these have beside matrices until others are given: an empty map lets go of them. */
-  use(weights: Weights): void {
-    const inputs = new Set(this.#session.inputs)
-    const given = [...weights].filter(([name]) => inputs.has(name))
-    this.#weights = Object.fromEntries(given)
+  /** Passes use these from now on. Their matrices are copied, packed as the kernels read them, unless they are already. */
+  async use(weights: Weights): Promise<void> {
+    if (this.#packed?.of.deref() !== weights) {
+      // Two at a time would take the memory of two.
+      await this.release()
+      this.#packed = { session: await this.#pack(weights), of: new WeakRef(weights) }
+    }
+    const inputs = new Set(this.#packed!.session.inputs)
+    this.#weights = Object.fromEntries([...weights].filter(([name]) => inputs.has(name)))
+  }
+
+  /** Holds the weights no longer, until they are given again; their packed matrices stay. */
+  letGo(): void {
+    this.#weights = {}
+  }
+
+  /** Lets go of packed matrices, too. */
+  async release(): Promise<void> {
+    this.letGo()
+    const packed = this.#packed
+    // Whatever becomes of it, it is not used again.
+    this.#packed = undefined
+    await packed?.session.release()
+  }
+
+  #pack(weights: Weights): Promise<Session> {
+    const names = [...matricesOf(this.#config).keys()]
+    const external = new Map(names.map(name => [name, weights.get(name)!]))
+    const options = { threads: this.#threads, spinMicroseconds: SPIN_MICROSECONDS, external }
+    return Session.create('decode', this.#graph, options)
   }
 
   /**
@@ -130,12 +151,7 @@ export class ForwardPasses {
 
   /** How many rows fill up so many. */
   #spare(rows: number): number {
-    return Math.max(0, this.#fewestRows - rows)
-  }
-
-  async release(): Promise<void> {
-    this.#weights = {}
-    await this.#session.release()
+    return Math.max(0, this.fewestRows - rows)
   }
 
   #run(cache: Feeds, ids: Int32Array, extent: PassExtent, last: ArrayLike<number>): Promise<Fetched> {
@@ -150,13 +166,13 @@ export class ForwardPasses {
       ...this.#rotary,
       ...this.#weights,
       ...cache,
-      ...(this.#fewestRows > 1 && { [INPUT.spare]: int64([extent.spare], [1]) }),
+      ...(this.fewestRows > 1 && { [INPUT.spare]: int64([extent.spare], [1]) }),
       ...maskFeeds(this.#config, extent),
       [INPUT.tokens]: new Tensor('int32', ids, [ids.length]),
       [INPUT.positions]: int64(positions, [rows, tokens]),
       [INPUT.last]: new Tensor('int32', Int32Array.from(last), [last.length]),
     }
-    return this.#session.run(feeds, this.#outputs)
+    return this.#packed!.session.run(feeds, this.#outputs)
   }
 }
 

@@ -76,7 +76,7 @@ export function decoderOnDevice(name: string, kind: Device['kind']): void {
       assert.deepEqual(await decoder.generate(weights, requests, SAMPLING), alone)
       assert.deepEqual(await decoder.generate(weights, requests.toReversed(), SAMPLING), alone.toReversed())
       assert.equal(device.live, live)
-      const cpu = new Decoder(golden.config, {
+      const cpu = await Decoder.create(golden.config, {
         threads: 1,
         tokensPerPass: 34,
         sequencesPerPass: 2,

@@ -87,7 +87,10 @@ export function goldenOnDevice(what: string, { names, kind, bindingBytes }: Gold
       it('decodes what the CPU does: alone and among others', async () => {
         const { config } = golden
         const options = { threads: 2, tokensPerPass: 4, sequencesPerPass: 4, stopTokens: [1, 2, 3, 4] }
-        const [decoder, cpu] = [new DeviceDecoder(device, config, options), new Decoder(config, options)]
+        const [decoder, cpu] = [
+          new DeviceDecoder(device, config, options),
+          await Decoder.create(config, options),
+        ]
         const requests = [3, 1, 11, 6, 7].map((length, number) => ({
           key: `${number}`,
           prompt: Int32Array.from({ length }, (_, i) => (number * 31 + i * 17) % config.vocabularySize),

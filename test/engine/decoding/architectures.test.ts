@@ -29,7 +29,7 @@ after(async () => {
 
 /** 4 tokens of a prompt a pass: longer ones are read in several. */
 async function decoderOf(config: ModelConfig): Promise<Decoder> {
-  const decoder = new Decoder(config, {
+  const decoder = await Decoder.create(config, {
     threads: 2,
     tokensPerPass: 4,
     sequencesPerPass: 4,

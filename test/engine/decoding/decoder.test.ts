@@ -35,9 +35,9 @@ async function load(options: TinyModelOptions): Promise<{ config: ModelConfig; w
   return { config, weights }
 }
 
-function decoderOf(config: ModelConfig, options: Partial<DecoderOptions> = {}) {
+async function decoderOf(config: ModelConfig, options: Partial<DecoderOptions> = {}) {
   const defaults = { threads: 2, tokensPerPass: 512, sequencesPerPass: 16, stopTokens: NEVER }
-  const decoder = new Decoder(config, { ...defaults, ...options })
+  const decoder = await Decoder.create(config, { ...defaults, ...options })
   closing.push(() => decoder.release())
   return decoder
 }
@@ -189,7 +189,7 @@ for (const shape of [
     const sampling = { ...SAMPLING, maxNewTokens: 24 }
     let expected: Generation[] | undefined
     for (const threads of [1, 2, 3, 4, 7]) {
-      const decoder = decoderOf(config, { threads })
+      const decoder = await decoderOf(config, { threads })
       const together = await decoder.generate(weights, requests, sampling)
       expected ??= together
       assert.deepEqual(together, expected, `${threads} threads`)

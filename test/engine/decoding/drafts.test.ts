@@ -79,7 +79,7 @@ async function generate(
   options: Partial<DecoderOptions> = {},
 ): Promise<{ found: Generation[]; asked: number }> {
   let asked = 0
-  const decoder = new Decoder(config, {
+  const decoder = await Decoder.create(config, {
     threads: 2,
     tokensPerPass: 512,
     sequencesPerPass: 4,

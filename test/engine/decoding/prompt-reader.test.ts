@@ -30,8 +30,8 @@ async function read(
   await model.remove()
   const cache = new KeyValueCache(config)
   cache.reserve(ROWS, 1000)
-  const passes = await ForwardPasses.create(config, weights, { threads, cache })
-  passes.use(weights)
+  const passes = await ForwardPasses.create(config, { threads, cache })
+  await passes.use(weights)
   const sizes: number[] = []
   const run = passes.read.bind(passes)
   passes.read = (parts: readonly PromptPart[], wanted) => {
@@ -124,8 +124,8 @@ test('a check that throws comes before the next pass, also between those of one 
   await model.remove()
   const cache = new KeyValueCache(config)
   cache.reserve(2, 500)
-  const passes = await ForwardPasses.create(config, weights, { threads: 1, cache })
-  passes.use(weights)
+  const passes = await ForwardPasses.create(config, { threads: 1, cache })
+  await passes.use(weights)
   let checks = 0
   const check = () => {
     if (++checks === 3) throw new Error('no longer wanted')
