@@ -7,6 +7,7 @@
 import { InferenceSession, type Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { isWritten, WRITTEN } from '../onnx/written-marker.ts'
+import { bytesOf } from './bytes-of.ts'
 
 export type Feeds = Readonly<Record<string, Tensor>>
 export type Fetched = Readonly<Record<string, Tensor>>
@@ -51,7 +52,7 @@ export class Session {
     try {
       const external = [...(options.external ?? [])].map(([path, { data }]) => ({
         path,
-        data: bytesOf(data),
+        data: bytesOf(data as Float32Array),
       }))
       const session = await InferenceSession.create(model, {
         ...(external.length > 0 && { externalData: external }),
@@ -129,9 +130,4 @@ export class Session {
 
 function locations(resident: readonly string[]): Record<string, 'gpu-buffer'> {
   return Object.fromEntries(resident.map(output => [output, 'gpu-buffer']))
-}
-
-function bytesOf(data: Tensor.DataType): Uint8Array {
-  const { buffer, byteOffset, byteLength } = data as Float32Array
-  return new Uint8Array(buffer, byteOffset, byteLength)
 }

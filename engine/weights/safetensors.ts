@@ -2,9 +2,11 @@
  * Reads and writes safetensors files as f32 tensors on the CPU. Tensors come and go in bounded pieces: beside a
  * tensor itself only a few megabytes are held.
  */
+
 import { type FileHandle, open } from 'node:fs/promises'
 import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
+import { bytesOf } from '../runtime/bytes-of.ts'
 import { narrowBf16, widenBf16, widenF16 } from './half.ts'
 import { HashedFile } from './hashed-file.ts'
 import { headerLength, parseHeader, type SafetensorsHeader, type TensorEntry } from './safetensors-header.ts'
@@ -188,8 +190,4 @@ async function readAll(path: string, file: FileHandle, target: Uint8Array, posit
     if (bytesRead === 0) throw new GraspError('MODEL_INVALID', `${path} was cut off while it was read`)
     done += bytesRead
   }
-}
-
-function bytesOf(array: Float32Array | Uint16Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }

@@ -1,6 +1,8 @@
 /** Hashes of weights: what a policy version, a replay or a slice is recognised by. */
+
 import { createHash } from 'node:crypto'
 import type { Tensor } from 'onnxruntime-node'
+import { bytesOf } from '../runtime/bytes-of.ts'
 import type { ByteHash } from './hash-thread.ts'
 import type { Weights } from './weights.ts'
 
@@ -38,7 +40,6 @@ export function tensorHash(tensor: Tensor): string {
 }
 
 function addTensor(hash: ByteHash, tensor: Tensor): void {
-  const data = tensor.data as Float32Array
   hash.update(`[${tensor.dims.join(',')}]\n`)
-  hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  hash.update(bytesOf(tensor.data as Float32Array))
 }
