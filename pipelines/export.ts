@@ -4,7 +4,7 @@ import { readAdapter } from '../engine/checkpoint/checkpoint.ts'
 import { writeAdapter } from '../engine/lora/write-adapter.ts'
 import { replaceFolder } from '../engine/weights/durable.ts'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
-import { makeNamedFolder } from '../errors/make-folder.ts'
+import { makeNamedFolder, removeEmpty } from '../errors/make-folder.ts'
 import type { Config } from './config/config.ts'
 import { type ChosenPolicy, choosePolicy, openPolicy, type PolicySelector } from './policies.ts'
 
@@ -42,11 +42,21 @@ export async function exportPolicy(
   }
   const chosen = await choosePolicy(config, policy)
   // Before the model is loaded, which takes its time.
-  makeNamedFolder('export', path)
-  if (adapter) {
-    await exportAdapter(config, chosen, path, dtype)
-    return { version: chosen.version, path, dtype, weightsHash: chosen.weightsHash! }
+  const made = makeNamedFolder('export', path)
+  try {
+    return await (adapter ? exportAdapter : exportModel)(config, chosen, path, dtype)
+  } catch (error) {
+    removeEmpty(made)
+    throw error
   }
+}
+
+async function exportModel(
+  config: Config,
+  chosen: ChosenPolicy,
+  path: string,
+  dtype: 'f32' | 'bf16',
+): Promise<Exported> {
   const engine = await openPolicy(config, chosen)
   try {
     await engine.exportPolicy('teacher', path, dtype)
@@ -58,10 +68,10 @@ export async function exportPolicy(
 
 async function exportAdapter(
   { model }: Config,
-  { version, path: checkpoint }: ChosenPolicy,
+  { version, path: checkpoint, weightsHash }: ChosenPolicy,
   path: string,
   dtype: 'f32' | 'bf16',
-): Promise<void> {
+): Promise<Exported> {
   const trained = version === 0 ? undefined : await readAdapter(checkpoint)
   if (trained === undefined) {
     const why = version === 0 ? 'is the untrained model' : 'was trained without training.lora'
@@ -75,4 +85,6 @@ async function exportAdapter(
     const message = `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`
     throw new GraspError('ENGINE_FAILED', message, { cause })
   }
+  // Version 0 has no hash of its own, and was refused.
+  return { version, path, dtype, weightsHash: weightsHash! }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -34,9 +35,10 @@ describe('a run that trains an adapter', () => {
     assert.deepEqual([config.peft_type, config.r, config.lora_alpha], ['LORA', 4, 32])
     assert.equal(config.base_model_name_or_path, join(tiny.folder, 'model'))
     assert.equal(config.target_modules.length, 7)
-    const base = await run('export', 'other', '--adapter', '--policy', 'base')
+    const base = await run('export', 'other/deep', '--adapter', '--policy', 'base')
     assert.equal(base.code, 2)
     assert.match(base.stderr, /--adapter: policy 0 is the untrained model; leave the option out/)
+    assert.equal(existsSync(join(tiny.folder, 'other')), false)
   })
 
   test('doctor counts what is trained, and knows the targets', async () => {
