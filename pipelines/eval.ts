@@ -5,12 +5,14 @@
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Averages } from '../operators/macro-average.ts'
 import type { Config } from './config/config.ts'
+import { defined } from './defined.ts'
 import { type EvaluationRequest, evaluateSplit } from './evaluation.ts'
 import type { RunHooks } from './events.ts'
 import { heldOut } from './judged.ts'
 import { type ChosenPolicy, choosePolicy, type PolicySelector } from './policies.ts'
 import { recovering } from './recovery.ts'
 import { Resources } from './resources.ts'
+import { openRunLog } from './run-log.ts'
 
 export interface EvalOptions {
   /** `teacher` sees the rubrics: what the student is taught towards. */
@@ -31,13 +33,8 @@ export function evaluatePolicy(config: Config, options: EvalOptions, hooks: RunH
 async function evaluateOnce(config: Config, options: EvalOptions, hooks: RunHooks): Promise<Evaluated> {
   const { policy, split } = options
   const chosen = policy === 'teacher' ? policy : await choosePolicy(config, policy)
+  await expectQuestions(config, split, hooks)
   await using resources = await Resources.open(config, hooks)
-  if ((await heldOut(resources.stage.log, split)).length === 0) {
-    throw new GraspError(
-      'DATA_INVALID',
-      `the log of run "${config.run}" has no ${split} questions; name a file in data.${split} and run \`grasp run\` first`,
-    )
-  }
   const context = await resources.judged()
   let request: EvaluationRequest
   if (chosen === 'teacher') request = { role: 'teacher', policy: 'teacher', policyVersion: 0, split }
@@ -49,4 +46,23 @@ async function evaluateOnce(config: Config, options: EvalOptions, hooks: RunHook
   }
   const averages = await evaluateSplit(context, request)
   return { run: config.run, policy: chosen, split, ...averages }
+}
+
+/** Only looks, so that no log is made where there is none. */
+async function expectQuestions(
+  config: Config,
+  split: EvalOptions['split'],
+  { signal, patience }: RunHooks,
+): Promise<void> {
+  const stopped = () => signal.aborted
+  const log = await openRunLog(config, { readOnly: true, stopped, ...defined({ patience }) })
+  try {
+    if ((await heldOut(log, split)).length > 0) return
+  } finally {
+    await log.close()
+  }
+  throw new GraspError(
+    'DATA_INVALID',
+    `the log of run "${config.run}" has no ${split} questions; name a file in data.${split} and run \`grasp run\` first`,
+  )
 }
