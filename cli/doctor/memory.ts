@@ -26,8 +26,11 @@ export function roomsOf(devices: readonly DeviceReport[], free: number): Room[] 
 
 const millions = (count: number) => (count >= 1e9 ? `${count / 1e9} billion` : `${count / 1e6} million`)
 
-/** `4.20`: in GiB, for columns. */
-const inGib = (bytes: number) => (bytes / 2 ** 30).toFixed(2)
+/** A unit for columns in which so many bytes are no `0.00`. */
+function unitOf(bytes: number) {
+  const [unit, divisor] = bytes < 2 ** 30 ? ['MiB', 2 ** 20] : ['GiB', 2 ** 30]
+  return { unit, amount: (of: number) => (of / divisor).toFixed(2) }
+}
 
 export function largestText({ device, free }: Room, largest: readonly LargestModel[]): string {
   const rows = largest.map(({ use, parameters, example }) => [
@@ -50,19 +53,19 @@ export const ASSUMPTIONS =
 export function fitText({ device, free, fit, savings, context }: ModelMemory): string {
   const { length, use, longest } = fit
   const { training, decoding } = use
-  const rows = training.parts.map(({ what, bytes }) => [
-    `  ${what}`,
-    inGib(bytes),
-    decodingPart(what, decoding),
-  ])
+  const { unit, amount } = unitOf(training.bytes)
+  const rows = training.parts.map(({ what, bytes }) => {
+    const decoded = decodingPart(what, decoding)
+    return [`  ${what}`, amount(bytes), decoded === undefined ? '–' : amount(decoded)]
+  })
   const tokens = (count: number) => count.toLocaleString('en')
-  const known = free === undefined ? '–' : inGib(free)
+  const known = free === undefined ? '–' : amount(free)
   const lines = [
     `Memory on ${device}, for sequences (prompt and response) of ${tokens(length)} tokens`,
     table([
-      ['  GiB', 'training', 'decoding'],
+      [`  ${unit}`, 'training', 'decoding'],
       ...rows,
-      ['  in all', inGib(training.bytes), inGib(decoding.bytes)],
+      ['  in all', amount(training.bytes), amount(decoding.bytes)],
       ['  free', known, known],
     ]).trimEnd(),
   ]
@@ -86,9 +89,9 @@ export function fitText({ device, free, fit, savings, context }: ModelMemory): s
   return lines.join('\n')
 }
 
-function decodingPart(what: string, { parts }: Fit['use']['decoding']): string {
-  const same = parts.find(
+/** Bytes, while decoding, of what takes memory while training; undefined where it is not there. */
+function decodingPart(what: string, { parts }: Fit['use']['decoding']): number | undefined {
+  return parts.find(
     part => part.what === what || (part.what === 'weights' && what === "the teacher's weights"),
-  )
-  return same ? inGib(same.bytes) : '–'
+  )?.bytes
 }

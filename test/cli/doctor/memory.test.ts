@@ -77,10 +77,25 @@ test('what a model takes adds up, and what would make room is told where it lack
   )
   assert.match(of(GIB / 2), /training does not fit\n {2}decoding does not fit\n/)
   assert.match(of(1000 * GIB), /of up to 8,192 tokens \(all of the model's context\)$/)
+  const small = fitText({
+    device: 'cpu',
+    free: GIB,
+    context: 8192,
+    fit: {
+      ...fitOf(config, DEFAULT_SETTINGS, GIB),
+      use: { training: use(2 ** 20), decoding: use(2 ** 19) },
+    },
+    savings: [],
+  })
+  assert.match(small, /^ {2}MiB +training +decoding\n {2}weights +1\.00 +0\.50\n/m)
   const unknown = of()
   assert.match(unknown, /how much memory cpu has is not known$/)
   assert.doesNotMatch(unknown, /fits/)
 })
+
+function use(bytes: number) {
+  return { parts: [{ what: 'weights', bytes }], bytes }
+}
 
 test('where nothing fits, that is told', () => {
   const text = largestText({ device: 'cpu', free: GIB / 4 }, [{ use: 'decoding', parameters: 0 }])
