@@ -35,7 +35,9 @@ export class Sampler {
     const logSumExp = greatest + Math.log(sum)
     let token = best
     if (options.temperature > 0) {
-      if (options.temperature !== 1) sum = this.#exponentials.of(logits, greatest, 1 / options.temperature)
+      // Infinite below 5.6e-309: times the greatest's 0 it would be no number.
+      const rate = Math.min(1 / options.temperature, Number.MAX_VALUE)
+      if (rate !== 1) sum = this.#exponentials.of(logits, greatest, rate)
       const truncated = options.topK > 0 || options.topP < 1 || options.minP > 0
       token = truncated ? this.#drawTruncated(logits, options, sum, uniform) : this.#drawAll(sum * uniform)
     }

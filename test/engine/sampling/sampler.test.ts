@@ -34,6 +34,13 @@ test('greedy takes the greatest logit, the lowest id among equals, whatever the 
   assert.equal(sampler.draw(Float32Array.of(1, 2, 2, 0, 2), greedy, 0.9).token, 1)
 })
 
+test('the lowest temperature there is shares out among the greatest alone', () => {
+  const coldest = { ...PLAIN, temperature: Number.MIN_VALUE }
+  const ofThree = (uniform: number) => sampler.draw(Float32Array.of(1, 2, 2, 0, 2), coldest, uniform).token
+  assert.deepEqual([0.1, 0.5, 0.9].map(ofThree), [1, 2, 4])
+  assert.equal(tokenAt(0.99, { ...coldest, topP: 0.5 }), 1)
+})
+
 test('the log-probability is that of temperature 1 over the whole vocabulary', () => {
   for (const options of [
     PLAIN,
