@@ -3,14 +3,14 @@
  * touch no weights: they are answered between two passes of the one that runs. While onnxruntime works, the JavaScript
  * thread is blocked, so a pipeline keeps its engine in another process (process/proxy.ts).
  */
-import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import { openDeviceBackend } from './accelerator/device-backend.ts'
 import type { ModelConfig } from './architectures/config.ts'
 import type { Backend, BackendOptions, Held, Scorer } from './backend.ts'
 import { checkIds } from './check-ids.ts'
-import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
 import { openCpuBackend } from './cpu-backend.ts'
 import { Policies } from './policies.ts'
+import { type Model, PolicyFiles } from './policy-files.ts'
 import type {
   Accumulated,
   Engine,
@@ -35,20 +35,7 @@ import { stopWatch } from './sampling/stop-strings.ts'
 import { score } from './scoring/score.ts'
 import { SerialQueue } from './serial-queue.ts'
 import { ChatTokenizer } from './tokens/chat-tokenizer.ts'
-import { replaceFolder } from './weights/durable.ts'
-import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
-import type { Weights } from './weights/weights.ts'
-import { weightsHash } from './weights/weights-hash.ts'
-import { writeModel } from './weights/write-model.ts'
-
-/** Every model's directory has it. */
-const MODEL_MARK = 'config.json'
-
-/** The model's directory but for its weights, which the backend holds. */
-type Model = Omit<ModelDirectory, 'weights'>
-
-/** Stands for the teacher's weights among the policies of a checkpoint: version 0 is not stored. */
-const TEACHER: Weights = new Map()
+import { loadModelDirectory } from './weights/model-directory.ts'
 
 /** Opens what an engine works with. */
 export type OpenBackend = (config: ModelConfig, options: BackendOptions) => Promise<Backend>
@@ -89,19 +76,30 @@ async function engineOf(
     device: options.device,
     threads: options.threads,
   }
-  return new LocalEngine(options, model, tokenizer, backend, policies, info)
+  const files = new PolicyFiles(options, model, backend, policies)
+  return new LocalEngine({ keepPolicies: options.keepPolicies, tokenizer, backend, policies, files, info })
 }
 
 function shapeOf({ architecture, layers, hiddenSize, vocabularySize, contextLength }: ModelConfig) {
   return { architecture, layers, hiddenSize, vocabularySize, contextLength }
 }
 
+interface Parts {
+  /** Versions held beside the newest. */
+  readonly keepPolicies: number
+  readonly tokenizer: ChatTokenizer
+  readonly backend: Backend
+  readonly policies: Policies
+  readonly files: PolicyFiles
+  readonly info: ModelInfo
+}
+
 class LocalEngine implements Engine {
-  readonly #options: EngineOptions
-  readonly #model: Model
+  readonly #keepPolicies: number
   readonly #tokenizer: ChatTokenizer
   readonly #backend: Backend
   readonly #policies: Policies
+  readonly #files: PolicyFiles
   readonly #info: ModelInfo
   readonly #queue = new SerialQueue()
   /** Responses in the running sum of gradients. */
@@ -109,19 +107,12 @@ class LocalEngine implements Engine {
   #interrupted = false
   #closing: Promise<void> | undefined
 
-  constructor(
-    options: EngineOptions,
-    model: Model,
-    tokenizer: ChatTokenizer,
-    backend: Backend,
-    policies: Policies,
-    info: ModelInfo,
-  ) {
-    this.#options = options
-    this.#model = model
+  constructor({ keepPolicies, tokenizer, backend, policies, files, info }: Parts) {
+    this.#keepPolicies = keepPolicies
     this.#tokenizer = tokenizer
     this.#backend = backend
     this.#policies = policies
+    this.#files = files
     this.#info = info
   }
 
@@ -216,7 +207,7 @@ class LocalEngine implements Engine {
       if (this.#accumulated === 0) {
         throw new GraspError('ENGINE_FAILED', 'there is nothing to update from: no response was accumulated')
       }
-      const context = { teacher: this.#policies.teacher, keep: this.#options.keepPolicies > 0 }
+      const context = { teacher: this.#policies.teacher, keep: this.#keepPolicies > 0 }
       const updated = await this.#backend.update(weights, context, options)
       this.#accumulated = 0
       const version = this.#policies.add(updated.weights, updated.hash)
@@ -233,68 +224,28 @@ class LocalEngine implements Engine {
   }
 
   saveCheckpoint(path: string, state: unknown): Promise<void> {
-    return this.#enqueue(async () => {
-      const { newest, versions } = this.#policies
-      const policies = new Map<number, Weights>()
-      for (const [version, held] of versions) {
-        policies.set(version, version === 0 && newest !== 0 ? TEACHER : await this.#fetch(held))
-      }
-      const { optimiser, adapter } = await this.#backend.training()
-      const checkpoint = { policyVersion: newest, policies, optimiser, adapter, state }
-      await saveCheckpoint(path, await this.#checkpointModel(), checkpoint, await this.#policies.hash(newest))
-    })
+    return this.#enqueue(() => this.#files.saveCheckpoint(path, state))
   }
 
   loadCheckpoint(path: string): Promise<unknown> {
     return this.#enqueue(async () => {
-      const checkpoint = await loadCheckpoint(path, await this.#checkpointModel())
-      const { teacher } = this.#policies
-      const versions = new Map<number, Held>()
-      for (const [version, weights] of checkpoint.policies) {
-        versions.set(version, weights === TEACHER ? teacher : await this.#backend.hold(weights))
-      }
-      this.#policies.restore(versions, checkpoint.policyVersion)
-      await this.#backend.restore({ optimiser: checkpoint.optimiser, adapter: checkpoint.adapter })
+      const state = await this.#files.loadCheckpoint(path)
       this.#discard()
-      return checkpoint.state
+      return state
     })
   }
 
   loadPolicy(version: number, path: string, expected: string): Promise<void> {
-    return this.#enqueue(async () => {
-      const { weights } = await loadModelDirectory(path)
-      const found = weightsHash(weights)
-      if (found !== expected) {
-        throw new GraspError(
-          'CHECKPOINT_INVALID',
-          `policy ${version} in ${path} has the weights hash ${found}, expected ${expected}; was the folder overwritten?`,
-        )
-      }
-      this.#policies.put(version, await this.#backend.hold(weights), found)
-    })
+    return this.#enqueue(() => this.#files.loadPolicy(version, path, expected))
   }
 
   exportPolicy(
     policy: PolicyReference,
     path: string,
     dtype: 'f32' | 'bf16',
-    { replace = false, durable = true }: ExportOptions = {},
+    options?: ExportOptions,
   ): Promise<void> {
-    return this.#enqueue(async () => {
-      const weights = await this.#fetch(this.#policies.get(policy))
-      try {
-        const fill = async (folder: string) => {
-          await writeModel(folder, this.#model, weights, dtype, { durable })
-        }
-        await replaceFolder(path, replace ? MODEL_MARK : undefined, fill, { durable })
-      } catch (cause) {
-        throw new GraspError(
-          'ENGINE_FAILED',
-          `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`,
-          { cause },
-        )
-      }
-    })
+    return this.#enqueue(() => this.#files.export(policy, path, dtype, options))
   }
 
   /** Does not wait: it is said between two passes of the call that runs. */
@@ -322,25 +273,6 @@ class LocalEngine implements Engine {
     this.#accumulated = 0
   }
 
-  async #fetch(held: Held): Promise<Weights> {
-    const weights = new Map()
-    for (const [name, tensor] of held) weights.set(name, await this.#backend.fetch(tensor))
-    return weights
-  }
-
-  async #checkpointModel(): Promise<CheckpointModel> {
-    const { rawConfig, companions } = this.#model
-    const { lora, optimiserState } = this.#options
-    return {
-      rawConfig,
-      companions,
-      teacher: TEACHER,
-      teacherHash: await this.#policies.hash('teacher'),
-      lora,
-      optimiserState,
-    }
-  }
-
   /** The same function, as long as its results are wanted. */
   #whileWanted<A extends readonly unknown[], R>(work: (...of: A) => R): (...of: A) => R {
     return (...of) => {
@@ -355,7 +287,7 @@ class LocalEngine implements Engine {
   }
 
   #checkIds(what: string, ids: Int32Array): void {
-    checkIds(what, ids, this.#model.config.vocabularySize)
+    checkIds(what, ids, this.#info.vocabularySize)
   }
 
   #enqueue<T>(task: () => Promise<T>): Promise<T> {
