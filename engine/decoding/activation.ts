@@ -8,10 +8,11 @@ import type { GateActivation } from '../architectures/layer-operations.ts'
 import { GELU } from '../graph/operations/geglu.ts'
 import { float } from '../onnx/attribute.ts'
 import type { GraphBuilder, Value } from '../onnx/graph-builder.ts'
+import { INPUT } from './names.ts'
 
 export interface Activation {
-  /** [N, width], or [B, width / E, S, E]. */
-  readonly layout: 'rows' | 'heads'
+  /** [N, width], [M, width] of the wanted tokens alone, or [B, width / E, S, E]. */
+  readonly layout: 'rows' | 'wanted' | 'heads'
   readonly value: Value
   readonly width: number
 }
@@ -23,10 +24,16 @@ export function transposeNode(g: GraphBuilder, x: Value, ...perm: number[]): Val
   return g.node('Transpose', [x], { perm })
 }
 
-/** [N, width] */
+/** [N, width] or [M, width] */
 export function rowsOf({ layout, value }: Activation): Value {
   if (layout === 'heads') throw new Error('attention alone takes heads')
   return value
+}
+
+/** [M, width]: of the tokens whose logits are wanted. */
+export function wantedOf(g: GraphBuilder, x: Activation): Activation {
+  if (x.layout === 'wanted') return x
+  return { ...x, layout: 'wanted', value: g.node('Gather', [rowsOf(x), INPUT.last], { axis: 0 }) }
 }
 
 /**

@@ -13,7 +13,7 @@ import { architectureOf } from '../architectures/architecture.ts'
 import type { ModelConfig } from '../architectures/config.ts'
 import { GraphBuilder } from '../onnx/graph-builder.ts'
 import { EMBEDDING, FINAL_NORM, headName, parameterShapes } from '../weights/parameter-shapes.ts'
-import { type Activation, normNode, projectNode, rowsOf, softCapNode } from './activation.ts'
+import { type Activation, normNode, projectNode, rowsOf, softCapNode, wantedOf } from './activation.ts'
 import { layerOperations, sharedOfLayers } from './layer-operations.ts'
 import { INPUT, LOGITS } from './names.ts'
 
@@ -26,7 +26,7 @@ export function decodeGraph(config: ModelConfig, products: number): Uint8Array {
   const g = new GraphBuilder('decode')
   const tokens = g.input(INPUT.tokens, 'int32', ['N'])
   g.input(INPUT.positions, 'int64', ['B', 'S'])
-  const last = g.input(INPUT.last, 'int32', ['M'])
+  g.input(INPUT.last, 'int32', ['M'])
   g.input(INPUT.places, 'int64', ['B', config.keyValueHeads, 'S', 3])
   g.input(INPUT.spans, 'int64', [2])
   g.input(INPUT.cosines, 'float32', ['P', E / 2])
@@ -47,7 +47,7 @@ export function decodeGraph(config: ModelConfig, products: number): Uint8Array {
   for (let layer = 0; layer < config.layers; layer++) {
     x = architecture.layer(layerOperations(g, config, layer, shared), config, x)
   }
-  const last_MD = normNode(g, config, g.node('Gather', [rowsOf(x), last], { axis: 0 }), FINAL_NORM)
+  const last_MD = normNode(g, config, rowsOf(wantedOf(g, x)), FINAL_NORM)
   const logits_MV = projectNode(g, headName(config), matrices.get(headName(config))!, last_MD)
   const { logitSoftCap } = config
   const capped = logitSoftCap === undefined ? logits_MV : softCapNode(g, logits_MV, logitSoftCap)

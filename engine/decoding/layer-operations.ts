@@ -13,6 +13,7 @@ import {
   rowsOf,
   softCapNode,
   transposeNode,
+  wantedOf,
 } from './activation.ts'
 import { cacheNames, INPUT } from './names.ts'
 
@@ -74,13 +75,14 @@ export function layerOperations(
     layout === 'heads'
       ? value
       : transposeNode(g, g.node('Reshape', [value, shared.heads.get(width / E)!]), 0, 2, 1, 3)
-  const rows = (value: Value, width: number): Activation => ({ layout: 'rows', value, width })
+  /** The same rows as of x. */
+  const rows = ({ layout }: Activation, value: Value, width: number): Activation => ({ layout, value, width })
   const heads = (value: Value, { width }: Activation): Activation => ({ layout: 'heads', value, width })
   return {
-    norm: (x, name) => rows(normNode(g, config, rowsOf(x), weightOf(name)), x.width),
+    norm: (x, name) => rows(x, normNode(g, config, rowsOf(x), weightOf(name)), x.width),
     project(x, name, width, bias) {
       const product = projectNode(g, weightOf(name), [width, x.width], rowsOf(x))
-      return rows(bias ? g.node('Add', [product, layerParameter(layer, `${name}.bias`)]) : product, width)
+      return rows(x, bias ? g.node('Add', [product, layerParameter(layer, `${name}.bias`)]) : product, width)
     },
     headNorm: (x, name) => heads(normNode(g, config, headsOf(x), weightOf(name)), x),
     rotary(x) {
@@ -89,11 +91,16 @@ export function layerOperations(
     },
     attention(query, key, value) {
       const heads = { query: headsOf(query), key: headsOf(key), value: headsOf(value) }
-      return attention(g, config, layer, shared, heads)
+      const attended = attention(g, config, layer, shared, heads)
+      // From here on every token goes its own way, and no further layer looks at those whose logits nobody wants.
+      return layer === config.layers - 1 ? wantedOf(g, attended) : attended
     },
     gated: (activation, gate, up) =>
-      rows(g.node('Mul', [gateNode(g, activation, rowsOf(gate)), rowsOf(up)]), gate.width),
-    add: (a, b) => rows(g.node('Add', [rowsOf(a), rowsOf(b)]), a.width),
+      rows(gate, g.node('Mul', [gateNode(g, activation, rowsOf(gate)), rowsOf(up)]), gate.width),
+    add(a, b) {
+      const both = b.layout === 'wanted' ? wantedOf(g, a) : a
+      return rows(both, g.node('Add', [rowsOf(both), rowsOf(b)]), a.width)
+    },
   }
 }
 
