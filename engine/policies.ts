@@ -51,15 +51,15 @@ export class Policies {
     return this.#versions
   }
 
-  /** @throws GraspError ENGINE_FAILED when the version is not held. */
+  /** Version 0 always is, since it is the teacher. @throws GraspError ENGINE_FAILED when another is not held. */
   get(policy: PolicyReference): Held {
-    if (policy === 'teacher') return this.teacher
+    if (policy === 'teacher' || policy === 0) return this.teacher
     const weights = this.#versions.get(policy)
     if (weights) return weights
     const held = [...this.#versions.keys()].join(', ')
     throw new GraspError(
       'ENGINE_FAILED',
-      `policy version ${policy} is not held; held: ${held}. Raise keepPolicies to use older ones.`,
+      `policy version ${policy} is not held; held: ${held}. Raise keepPolicies (a run's rollout.lag) to use older ones.`,
     )
   }
 

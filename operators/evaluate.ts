@@ -31,6 +31,7 @@ export async function evaluate(contexts: readonly Context[], options: EvaluateOp
     const messages = () => (role === 'teacher' ? prompt.teacher(context) : prompt.student(context))
     return promptIds(engine, info, messages, sampling.maxNewTokens, `question ${context.id}, ${role}`)
   })
+  if (done.length === 0) return { evaluations: [], failed }
   const answers = await engine.generate(
     policy,
     done.map(({ item, result }) => ({ key: item.id, ids: result })),

@@ -22,6 +22,7 @@ export async function sampleProbes(
   const { done, failed } = await partitionFailures(contexts, context =>
     promptPair({ engine, info, prompt, context, maxNewTokens: sampling.maxNewTokens }),
   )
+  if (done.length === 0) return { probes: [], failed }
   const answers = await engine.generate(
     0,
     done.map(({ item, result }) => ({ key: `probe ${item.id}`, ids: result.student })),

@@ -1,15 +1,16 @@
 /**
  * Held-out evaluation. What is in `evaluations` is not asked again, so an interrupted evaluation goes on where
- * it stopped and a finished run only adds up. Groups are the same each time, whatever was already there.
+ * it stopped and a finished run only adds up. A question that could not be asked is tried again each time, which costs
+ * nothing: it fails before the model is needed, unless it has been put right.
  */
 import { deadLetterOfItem } from '../bus/dead-letter.ts'
-import { type Output, output } from '../bus/port.ts'
+import { type Log, type Output, output } from '../bus/port.ts'
 import type { PolicyReference } from '../engine/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { evaluate } from '../operators/evaluate.ts'
 import { type Averages, macroAverage } from '../operators/macro-average.ts'
 import { measureProbes, sampleProbes } from '../operators/probe.ts'
-import type { Context, Evaluation } from '../schemas/types.ts'
+import type { Context, DeadLetter, Evaluation } from '../schemas/types.ts'
 import type { Config } from './config/config.ts'
 import { type JudgedContext, samplingOptions } from './context.ts'
 import { heldOut, recorded } from './judged.ts'
@@ -95,8 +96,8 @@ export async function probeKl(context: JudgedContext, policyVersion: number): Pr
 }
 
 /**
- * Calls `work` for each group of which something is missing, whole, so that groups never shift. Throws INTERRUPTED
- * where the run is to stop before all are done: held-out questions may take hours, and a group minutes.
+ * Calls `work` for what is missing of each group. Throws INTERRUPTED where the run is to stop before all are done:
+ * held-out questions may take hours, and a group minutes.
  */
 async function inGroups(
   { config, stopped }: JudgedContext,
@@ -106,8 +107,8 @@ async function inGroups(
 ): Promise<void> {
   const size = config.evaluation.batch
   for (let start = 0; start < contexts.length; start += size) {
-    const group = contexts.slice(start, start + size)
-    if (group.some(({ id }) => known.has(id))) continue // stored whole, so some means all that can be
+    const group = contexts.slice(start, start + size).filter(({ id }) => !known.has(id))
+    if (group.length === 0) continue
     if (stopped()) throw stoppedIn(config)
     try {
       await work(group, Math.min(contexts.length, start + size))
@@ -128,10 +129,22 @@ async function store(
   evaluations: readonly Evaluation[],
   failed: readonly { item: Context; error: GraspError }[],
 ): Promise<void> {
-  const outputs: Output[] = evaluations.map(evaluation =>
-    output('evaluations', evaluation.instance, evaluation),
+  const answered = evaluations.map(evaluation => output('evaluations', evaluation.instance, evaluation))
+  const letters = failed.map(({ item, error }) =>
+    deadLetterOfItem(item.id, item, { stage: 'evaluation', error }),
   )
-  for (const { item, error } of failed)
-    outputs.push(deadLetterOfItem(item.id, item, { stage: 'evaluation', error }))
+  const outputs = [...answered, ...(await unsent(log, letters))]
   if (outputs.length > 0) await log.append(outputs)
+}
+
+/** Those that are not in the log yet: a question fails for every role and version, and each time that a run goes on. */
+async function unsent(log: Log, letters: readonly Output<'deadletters'>[]): Promise<Output<'deadletters'>[]> {
+  if (letters.length === 0) return []
+  const sent = new Set<string>()
+  for await (const { value } of log.scan('deadletters')) if (value) sent.add(nameOf(value))
+  return letters.filter(({ value }) => !sent.has(nameOf(value)))
+}
+
+function nameOf({ stage, key, message }: DeadLetter): string {
+  return JSON.stringify([stage, key, message])
 }

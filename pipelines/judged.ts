@@ -1,11 +1,12 @@
 import type { Log } from '../bus/port.ts'
 import type { Context, Evaluation, Topic } from '../schemas/types.ts'
 
-/** The held-out contexts of a split, in the order of the log. */
+/** The held-out contexts of a split, in the order of the log; of a question that came again, its newest in the first's place. */
 export async function heldOut(log: Log, split: string): Promise<Context[]> {
-  const contexts: Context[] = []
-  for await (const { value } of log.scan('contexts')) if (value?.split === split) contexts.push(value)
-  return contexts
+  const contexts = new Map<string, Context>()
+  for await (const { value } of log.scan('contexts'))
+    if (value?.split === split) contexts.set(value.id, value)
+  return [...contexts.values()]
 }
 
 /** The answers that are already judged, by instance. */

@@ -38,9 +38,12 @@ test('versions are numbered on from 0, and old ones dropped', async () => {
   assert.deepEqual([...policies.versions.keys()], [1, 2])
   assert.deepEqual(released.splice(0), [teacher])
   assert.equal(policies.get('teacher'), teacher)
-  assert.throws(() => policies.get(0), {
+  assert.equal(policies.get(0), teacher)
+  policies.add(weights(3))
+  assert.equal(released.splice(0).length, 1)
+  assert.throws(() => policies.get(1), {
     code: 'ENGINE_FAILED',
-    message: /policy version 0 is not held; held: 1, 2/,
+    message: /policy version 1 is not held; held: 2, 3/,
   })
   policies.restore(
     new Map([

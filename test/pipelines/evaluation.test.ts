@@ -84,6 +84,36 @@ test('a group is cut short in the middle, nothing of it is stored, and the next 
   assert.deepEqual(resumed, await evaluateIn('undisturbed', false))
 })
 
+test('a question that cannot be asked is told once, and asked when it can be', async () => {
+  const cwd = join(run.folder, 'tried again')
+  await mkdir(cwd)
+  const hooks = {
+    signal: new AbortController().signal,
+    logger: pino({ level: 'silent' }),
+    progress: () => {},
+  }
+  const config = loadConfig({ file: run.config, cwd, set: ['evaluation.batch=2'] })
+  await using resources = await Resources.open(config, hooks)
+  await ingest(resources.stage)
+  await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
+  const context = await resources.judged()
+  const student: typeof context.prompt.student = of => {
+    // Two that are a group, and one of another.
+    if (['h0', 'h1', 'h5'].includes(of.id)) throw new GraspError('PROMPT_TOO_LONG', 'it cannot be asked')
+    return context.prompt.student(of)
+  }
+  const prompt = Object.assign(Object.create(context.prompt), { student })
+  const letters = async () =>
+    (await context.log.topics()).find(({ topic }) => topic === 'deadletters')!.ends[0]
+  for (let time = 0; time < 2; time++) {
+    await evaluateSplit({ ...context, prompt }, request)
+    assert.deepEqual([...(await recorded(context.log, request)).keys()], ['h2', 'h3', 'h4'])
+    assert.equal(await letters(), 3)
+  }
+  await evaluateSplit(context, request)
+  assert.equal((await recorded(context.log, request)).size, 6)
+})
+
 test('a question that cannot be asked is not counted among those of the score', async () => {
   const cwd = join(run.folder, 'unasked')
   await mkdir(cwd)

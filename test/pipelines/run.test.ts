@@ -1,12 +1,12 @@
 /** The pipeline from files to policy, by the real command line on a tiny random model. */
 import assert from 'node:assert/strict'
-import { cp, mkdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openLmdbLog } from '../../bus/lmdb/log.ts'
 import type { Records, Topic } from '../../schemas/types.ts'
 import { writeTinyModel } from '../helpers/tiny-model.ts'
-import { grasp, makeTinyRun, runToEnd, type TinyRun } from '../helpers/tiny-run.ts'
+import { grasp, makeTinyRun, runToEnd, type TinyRun, tinyItem } from '../helpers/tiny-run.ts'
 
 let run: TinyRun
 let undisturbed: Awaited<ReturnType<typeof runToEnd>>
@@ -195,6 +195,18 @@ test('where no question fits the context, the result counts what failed', async 
   assert.match(stderr, /no question could be validated \(`grasp deadletters list` tells why\)/)
   const again = await grasp(args, { cwd })
   assert.match(again.stdout, /could not be processed +24 \(`grasp deadletters list`/)
+})
+
+test("a held-out question that cannot be asked is in nobody's way when the run goes on", async () => {
+  await folder('misfit')
+  const items = [tinyItem('h0'), tinyItem('h1', { question: 'a man sat on a hat '.repeat(60) })]
+  await writeFile(join(run.folder, 'misfit.jsonl'), items.map(item => `${JSON.stringify(item)}\n`).join(''))
+  const settings = [`data.test=${join(run.folder, 'misfit.jsonl')}`, 'evaluation.batch=1']
+  const first = await runToEnd(run, 'misfit', settings)
+  // For the student, the teacher and the probe.
+  assert.equal(first.deadLetters, 3)
+  const { seconds: _, ...again } = await runToEnd(run, 'misfit', settings)
+  assert.deepEqual({ ...again, seconds: first.seconds }, first)
 })
 
 test('without its checkpoint, a run makes the same policy from its log', async () => {
