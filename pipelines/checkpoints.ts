@@ -5,7 +5,8 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { GraspError } from '../errors/grasp-error.ts'
+import { clearRemainders } from '../engine/weights/durable.ts'
+import { describeError, GraspError } from '../errors/grasp-error.ts'
 
 export const trainerStateSchema = z.strictObject({
   run: z.string(),
@@ -35,20 +36,7 @@ export class Checkpoints {
 
   /** The versions that have a checkpoint, ascending. */
   async versions(): Promise<number[]> {
-    let names: string[]
-    try {
-      names = await readdir(this.#folder)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-      throw new GraspError(
-        'CHECKPOINT_INVALID',
-        `cannot read the checkpoints in ${this.#folder}: ${(error as Error).message}`,
-        {
-          cause: error,
-        },
-      )
-    }
-    return names
+    return (await this.#names())
       .flatMap(name => /^v(\d{6,})$/.exec(name)?.[1] ?? [])
       .map(Number)
       .sort((a, b) => a - b)
@@ -73,10 +61,24 @@ export class Checkpoints {
     return parsed.data
   }
 
-  /** Removes all but the given versions. */
+  /** Removes all but the given versions, and what was left of writing any. */
   async prune(keep: readonly number[]): Promise<void> {
-    for (const version of await this.versions()) {
-      if (!keep.includes(version)) await rm(this.path(version), { recursive: true, force: true })
+    const kept = new Set(keep.map(version => this.name(version)))
+    for (const name of await this.#names()) {
+      const [, version, remainder] = /^(v\d{6,})(\.\w+)?$/.exec(name) ?? []
+      if (version === undefined) continue
+      if (!kept.has(version)) await rm(join(this.#folder, name), { recursive: true, force: true })
+      else if (remainder !== undefined) await clearRemainders(join(this.#folder, version))
+    }
+  }
+
+  async #names(): Promise<string[]> {
+    try {
+      return await readdir(this.#folder)
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return []
+      const message = `cannot read the checkpoints in ${this.#folder}: ${describeError(cause)}`
+      throw new GraspError('CHECKPOINT_INVALID', message, { cause })
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Files and folders that appear whole, and are on the disk when the call returns where that is wanted. */
-import { access, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { makeFolder } from '../../errors/make-folder.ts'
 
@@ -24,10 +24,10 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Fills a folder aside and renames it into place: `path` is what it was before, or complete. A former folder
- * is moved aside first; `recoverFolder` puts it back if the process dies between the two renames.
+ * Fills a folder aside (`PATH.writing`) and renames it into place: `path` is what it was before, or complete. A former
+ * folder is moved aside first (`PATH.replaced`); `recoverFolder` puts it back if the process dies between the two renames.
  * @param mark the file that a folder must hold to be replaced. Any other that is not empty is somebody's, and
- * is refused.
+ * is refused. Without a mark nothing is replaced, and so nothing else beside `path` is touched.
  * @param durable whether the replacement is on the disk when this returns; what `fill` writes is for it to flush.
  */
 export async function replaceFolder(
@@ -36,24 +36,38 @@ export async function replaceFolder(
   fill: (folder: string) => Promise<void>,
   { durable = true }: { readonly durable?: boolean } = {},
 ): Promise<void> {
-  await recoverFolder(path)
-  await checkReplaceable(path, mark)
   const aside = asideName(path)
-  await rm(aside, { recursive: true, force: true })
+  if (mark !== undefined) await clearRemainders(path)
+  else if (await exists(aside)) {
+    throw new Error(
+      `${aside} is in the way; if it was left by an earlier try, remove it, or name another folder`,
+    )
+  }
+  await checkReplaceable(path, mark)
   makeFolder(aside)
   try {
     await fill(aside)
     if (durable) await syncFolder(aside)
-    const replaced = replacedName(path)
-    if (await exists(path)) await rename(path, replaced)
-    await rename(aside, path)
+    if (mark === undefined) await putInto(path, aside)
+    else await putInPlaceOf(path, aside)
     if (durable) await syncFolder(dirname(path))
-    await rm(replaced, { recursive: true, force: true })
   } catch (error) {
     await rm(aside, { recursive: true, force: true })
-    await recoverFolder(path)
+    if (mark !== undefined) await recoverFolder(path)
     throw error
   }
+  if (mark !== undefined) await rm(replacedName(path), { recursive: true, force: true })
+}
+
+/** `path` is empty or not there. */
+async function putInto(path: string, aside: string): Promise<void> {
+  if (await exists(path)) await rmdir(path)
+  await rename(aside, path)
+}
+
+async function putInPlaceOf(path: string, aside: string): Promise<void> {
+  if (await exists(path)) await rename(path, replacedName(path))
+  await rename(aside, path)
 }
 
 async function checkReplaceable(path: string, mark: string | undefined): Promise<void> {
@@ -71,6 +85,12 @@ export async function recoverFolder(path: string): Promise<void> {
   if (!(await exists(replaced))) return
   if (await exists(path)) await rm(replaced, { recursive: true, force: true })
   else await rename(replaced, path)
+}
+
+/** Puts right what a death in the middle of a replacement left beside a folder. */
+export async function clearRemainders(path: string): Promise<void> {
+  await recoverFolder(path)
+  await rm(asideName(path), { recursive: true, force: true })
 }
 
 function asideName(path: string): string {

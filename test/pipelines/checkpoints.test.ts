@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -24,6 +24,21 @@ test('prunes all but the kept ones', async () => {
   for (const version of [1, 2, 3]) await mkdir(checkpoints.path(version), { recursive: true })
   await checkpoints.prune([1, 3])
   assert.deepEqual(await checkpoints.versions(), [1, 3])
+})
+
+test('prunes what was left of writing, and puts back what was replaced but for the last step', async () => {
+  const parent = join(folder, 'c')
+  const names = [
+    'v000001.writing',
+    'v000002',
+    'v000002.replaced',
+    'v000003.replaced',
+    'v000003.writing',
+    'mine',
+  ]
+  for (const name of names) await mkdir(join(parent, name), { recursive: true })
+  await new Checkpoints(parent).prune([2, 3])
+  assert.deepEqual((await readdir(parent)).sort(), ['mine', 'v000002', 'v000003'])
 })
 
 test('a folder that cannot be read is an error, not "no checkpoint"', async () => {

@@ -43,6 +43,16 @@ test('what a killed writer left is cleared away', async () => {
   assert.deepEqual(await readdir(path), ['file'])
 })
 
+test('where nothing is to be replaced, nothing beside the folder is touched', async () => {
+  await mkdir(`${path}.replaced`)
+  await replaceFolder(path, undefined, fillWith('one'))
+  assert.deepEqual((await readdir(parent)).sort(), ['target', 'target.replaced'])
+  await mkdir(join(parent, 'other.writing'))
+  const other = replaceFolder(join(parent, 'other'), undefined, fillWith('one'))
+  await assert.rejects(other, /other\.writing is in the way; if it was left by an earlier try, remove it/)
+  assert.deepEqual((await readdir(parent)).sort(), ['other.writing', 'target', 'target.replaced'])
+})
+
 test('a death between the two renames is undone', async () => {
   await replaceFolder(path, 'file', fillWith('one'))
   await rename(path, `${path}.replaced`)
