@@ -2,6 +2,7 @@
  * Policies for stages that do not share the trainer's engine: the trainer publishes each version in `policies`,
  * and the checkpoint that the record names is loaded into this process's engine when a batch needs it.
  */
+import { rm } from 'node:fs/promises'
 import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../bus/port.ts'
 import type { Engine } from '../engine/port.ts'
@@ -17,7 +18,7 @@ const POLL_MS = 100
 export interface RemotePoliciesOptions {
   readonly log: Log
   readonly engine: Engine
-  /** Where policies that come by URL are kept. */
+  /** Where policies that come by URL lie until they are loaded; no other process may use it. */
   readonly cache: string
   readonly stopped: () => boolean
 }
@@ -59,9 +60,14 @@ export class RemotePolicies implements PolicySource {
       if (policy !== undefined) {
         const { path, weightsHash } = policy
         const folder = await fetchPolicy(path, cache, version, signal)
-        return engine.loadPolicy(version, folder, weightsHash).catch(error => {
+        try {
+          return await engine.loadPolicy(version, folder, weightsHash)
+        } catch (error) {
           throw unusable(version, error)
-        })
+        } finally {
+          // The engine has it now; what was fetched would pile up, version by version.
+          if (folder !== path) await rm(folder, { recursive: true, force: true })
+        }
       }
       if (stopped() || signal.aborted)
         throw new GraspError('INTERRUPTED', `stopped while waiting for policy ${version}`)
