@@ -75,6 +75,11 @@ export async function openPolicy(
   )
 }
 
+/** The result of a run that had nothing to train on. Version 0 has no checkpoint: it is the model as it was. */
+export function untrained({ model }: Config, weightsHash: string): FinalPolicy {
+  return { version: 0, path: model.path, weightsHash, updates: 0 }
+}
+
 /** The result of a finished run: the policy with the best validation score, or the newest where none was measured. */
 export async function bestPolicy(log: Log, config: Config): Promise<FinalPolicy> {
   const policies = await keptPolicies(log, config)

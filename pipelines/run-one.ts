@@ -1,4 +1,6 @@
 /** One stage as a process of its own: several of one stage share its partitions, and the log ties them together. */
+import { rm } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { ignoreElements, lastValueFrom, type Observable } from 'rxjs'
@@ -12,8 +14,9 @@ import type { JudgedContext, PolicyContext, StageContext } from './context.ts'
 import type { RunHooks } from './events.ts'
 import { filtering } from './filtering.ts'
 import { ingest } from './ingest.ts'
+import { countRecords } from './judged.ts'
 import { measure } from './measure.ts'
-import { bestPolicy } from './policies.ts'
+import { bestPolicy, untrained } from './policies.ts'
 import { publisher } from './publish.ts'
 import { recovering } from './recovery.ts'
 import { RemotePolicies } from './remote-policies.ts'
@@ -91,9 +94,13 @@ async function finished(stage$: Observable<unknown>): Promise<void> {
 async function withPolicies(resources: Resources): Promise<PolicyContext> {
   const context = await resources.model()
   const { log, engine, config, stopped } = context
-  const cache = join(config.output.path, 'fetched')
+  // Several processes may fetch the same version at once.
+  const cache = join(config.output.path, 'fetched', `${hostname()}-${process.pid}`)
   const policies = new RemotePolicies({ log, engine, cache, stopped })
-  resources.onClose(() => policies.close())
+  resources.onClose(async () => {
+    await policies.close()
+    await rm(cache, { recursive: true, force: true })
+  })
   return { ...context, policies }
 }
 
@@ -127,7 +134,10 @@ async function evaluate(context: JudgedContext): Promise<unknown> {
   if (!context.stopped()) await measure(context, 0, 'student')
   await sealed(context, 'policies')
   if (context.stopped()) return undefined
-  const policy = await bestPolicy(log, config)
+  const policy =
+    (await countRecords(log, 'policies')) === 0
+      ? untrained(config, await engine.weightsHash('teacher'))
+      : await bestPolicy(log, config)
   if (policy.version > 0) await engine.loadPolicy(policy.version, policy.path, policy.weightsHash)
   await measure(context, policy.version, 'grasp')
   return summarise(context, policy, (performance.now() - began) / 1000)

@@ -4,7 +4,7 @@
  */
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Observable, takeUntil } from 'rxjs'
+import { concat, defer, EMPTY, from, ignoreElements, type Observable, takeUntil } from 'rxjs'
 import { type Log, output } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { type Step, train, updateOutput } from '../operators/train.ts'
@@ -14,6 +14,7 @@ import type { JudgedContext, ModelContext, StageContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
 import { countRecords } from './judged.ts'
 import { nextBatch } from './next-batch.ts'
+import { untrained } from './policies.ts'
 import type { FinalPolicy } from './result.ts'
 import { openStage } from './stage.ts'
 
@@ -78,27 +79,26 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     await recordPolicy(context, checkpoints, restored)
   }
   let state = restored
-  let saved = restored.version
+  let saved = restored
   let last = performance.now()
 
   const save = async () => {
-    if (saved === state.version) return
+    if (saved === state) return
     await saveCheckpoint(context, checkpoints, state)
-    saved = state.version
+    saved = state
   }
 
   const settle = async ({ update, positions, deadLetters }: Step) => {
     const { version } = update
     const before = logged.get(version)
-    if (before !== undefined && before.weightsHash !== update.weightsHash) {
+    if (before === undefined) {
+      await log.commit({ group: 'training', outputs: [updateOutput(update), ...deadLetters], positions })
+      await appendMetrics(context, update)
+    } else if (before.weightsHash !== update.weightsHash) {
       logger.warn(
         { version, recorded: before.weightsHash, now: update.weightsHash },
         'this update gave other weights than the log recorded: another device, engine or number of threads?',
       )
-    }
-    if (before?.weightsHash !== update.weightsHash) {
-      await log.commit({ group: 'training', outputs: [updateOutput(update), ...deadLetters], positions })
-      await appendMetrics(context, update)
     }
     logger.info({ version, loss: update.loss, gradientNorm: update.gradientNorm }, 'update')
     const next = [...state.positions]
@@ -111,22 +111,25 @@ export async function training(context: JudgedContext, options: TrainingOptions)
       ...(await expected()),
     })
     last = performance.now()
-    if (every > 0 && version % every === 0 && (await validated(context, state))) await save()
+    if (isMilestone()) await validate()
     if (version % checkpointEvery === 0) await save()
     await announce(version)
   }
 
-  const validated = async (run: JudgedContext, current: TrainerState): Promise<boolean> => {
-    const { version } = current
-    const { macro } = await evaluateSplit(run, {
-      role: 'grasp',
-      policy: version,
-      policyVersion: version,
-      split: 'validation',
+  /** Whether the policy at hand is one of those that are validated on the way. */
+  const isMilestone = () => every > 0 && state.version > 0 && state.version % every === 0
+
+  /** Measures the policy at hand, and saves it where it is the best so far, or where this is all there is time for. */
+  const validate = async () => {
+    const { version, best } = state
+    const request = { role: 'grasp', policy: version, policyVersion: version, split: 'validation' } as const
+    const { macro } = await evaluateSplit(context, request).catch(async error => {
+      if (error instanceof GraspError && error.code === 'INTERRUPTED') await save()
+      throw error
     })
-    if (macro === null || (current.best !== null && macro <= current.best.score)) return false
+    if (macro === null || (best !== null && macro <= best.score)) return
     state = { ...state, best: { version, score: macro } }
-    return true
+    await save()
   }
 
   const stage = openStage(context, 'training', 'slices', {
@@ -135,7 +138,9 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     from: new Map(restored.positions.entries()),
   })
   const { betas, epsilon, weightDecay, clip, learningRate, schedule, warmup, totalUpdates } = config.training
-  const updates$ = stage.deliveries$.pipe(
+  // A checkpoint may have been saved when its validation was cut short; a whole one only adds up.
+  const validated$ = defer(() => (isMilestone() ? from(validate()) : EMPTY)).pipe(ignoreElements())
+  const learned$ = stage.deliveries$.pipe(
     takeUntil(stop$),
     train({
       engine,
@@ -162,25 +167,24 @@ export async function training(context: JudgedContext, options: TrainingOptions)
       await save()
       throw unfinished(updates, batches)
     }
-    const isValidated = every > 0 && updates % every === 0
-    if (config.data.validation !== undefined && !isValidated) await validated(context, state)
+    if (config.data.validation !== undefined && updates > 0 && !isMilestone()) await validate()
     await save()
-    const version = state.best?.version ?? updates
-    // Version 0 has no checkpoint: nothing was kept, and the policy is the model as it was.
-    const path = version === 0 ? config.model.path : checkpoints.path(version)
-    if (version === 0) {
+    if (updates === 0) {
       const isValidated = (await countRecords(log, 'validations')) > 0
       const why = isValidated
         ? `no question reached validation.tau = ${config.validation.tau}`
         : 'no question could be validated (`grasp deadletters list` tells why)'
       logger.warn(`${why}, so nothing was trained on`)
     }
+    const version = state.best?.version ?? updates
+    const path = checkpoints.path(version)
     if (version !== updates) await engine.loadCheckpoint(path)
     // Others may wait for the last policy.
     await log.seal(['updates', 'policies'])
+    if (updates === 0) return untrained(config, await engine.weightsHash(0))
     return { version, path, weightsHash: await engine.weightsHash(version), updates }
   }
-  return { updates$, state: () => state, save, finish }
+  return { updates$: concat(validated$, learned$), state: () => state, save, finish }
 }
 
 async function saveCheckpoint(

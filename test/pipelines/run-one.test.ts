@@ -51,6 +51,13 @@ test('the trainer publishes again, when it starts, all that batches at hand are 
   assert.deepEqual((await readdir(published)).sort(), ['v000002', 'v000003'])
 })
 
+test('where nothing is kept, the result is the model as it was', async () => {
+  await mkdir(join(run.folder, 'untrained'))
+  const { policy, updates, kl } = await runStages('untrained', ALL, ['validation.tau=1'])
+  assert.deepEqual([policy.version, policy.path, updates], [0, join(run.folder, 'model'), 0])
+  assert.equal(kl.before, kl.after)
+})
+
 test('a stage without checkpoints does not speak of one when it is to stop', async () => {
   await mkdir(join(run.folder, 'stopped'))
   let sent = false
