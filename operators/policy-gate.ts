@@ -14,10 +14,6 @@ export class PolicyGate implements PolicySource {
     this.#version = new BehaviorSubject(version)
   }
 
-  get version(): number {
-    return this.#version.value
-  }
-
   announce(version: number): void {
     this.#version.next(version)
   }
