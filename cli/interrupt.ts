@@ -16,11 +16,20 @@ export interface Interrupt extends Disposable {
   askToStop(text?: string): AbortSignal
 }
 
+/**
+ * Ends the process as a Ctrl-C does that nobody listens for, which shells show as exit code 130; those who wait for the end
+ * (engines are killed then) hear of it first. `process.exit` would wait for native threads: LMDB's waits for JavaScript
+ * while a transaction is open, so neither would ever end.
+ */
+export function endAtOnce(): void {
+  process.emit('exit', EXIT.interrupted)
+  if (process.platform === 'win32') process.exit(EXIT.interrupted)
+  process.removeAllListeners('SIGINT')
+  process.kill(process.pid, 'SIGINT')
+}
+
 /** `tell` gets one line to show; `leave` ends the process (a test gives its own). */
-export function onInterrupt(
-  tell: (line: string) => void,
-  leave: (code: number) => void = code => process.exit(code),
-): Interrupt {
+export function onInterrupt(tell: (line: string) => void, leave = endAtOnce): Interrupt {
   const controller = new AbortController()
   let asking = false
   let saying: string | undefined
@@ -29,14 +38,14 @@ export function onInterrupt(
     const now = performance.now()
     if (!asking) {
       tell('interrupted; the same command begins again with what is there')
-      leave(EXIT.interrupted)
+      leave()
     } else if (!controller.signal.aborted) {
       first = now
       if (saying !== undefined) tell(`${saying}; once more stops at once (the log loses nothing)`)
       controller.abort()
     } else if (now - first > SAME_PRESS_MS) {
       tell('stopped at once; the same command goes on from what the log has')
-      leave(EXIT.interrupted)
+      leave()
     }
   }
   process.on('SIGINT', handle)

@@ -4,7 +4,7 @@ import type { Config } from '../pipelines/config/config.ts'
 import type { RunHooks } from '../pipelines/events.ts'
 import { EXIT, exitCode } from './exit-code.ts'
 import { explain, renderError } from './explain.ts'
-import { onInterrupt } from './interrupt.ts'
+import { endAtOnce, onInterrupt } from './interrupt.ts'
 import type { LogLevel } from './log-levels.ts'
 import { createLogger } from './logger.ts'
 import { createProgress, progressMode } from './progress.ts'
@@ -49,9 +49,9 @@ export async function runCommand(
   using progress = createProgress(stderr, progressMode(stderr, options.progress ?? true, process.env))
   const forPerson = human ? visible : (text: string) => text
   const say = (text: string) => progress.print(`${forPerson(text)}\n`)
-  using interrupt = onInterrupt(say, ended => {
+  using interrupt = onInterrupt(say, () => {
     progress[Symbol.dispose]()
-    process.exit(ended)
+    endAtOnce()
   })
   const logger = createLogger(logLevel, human, text => progress.print(text))
   let code: number = EXIT.ok

@@ -1,5 +1,4 @@
 import { concat, defer, EMPTY, type Observable, switchMap, tap } from 'rxjs'
-import type { Log } from '../bus/port.ts'
 import { filter, numbered } from '../operators/filter.ts'
 import type { Instance } from '../schemas/types.ts'
 import type { StageContext } from './context.ts'
@@ -34,11 +33,13 @@ export function filtering(context: StageContext): Observable<unknown> {
   if (epochs === 1) return filtered$
   return concat(
     filtered$,
-    defer(() => (context.stopped() ? EMPTY : appendEpochs(log, epochs, batch))),
+    defer(() => (context.stopped() ? EMPTY : appendEpochs(context))),
   )
 }
 
-async function appendEpochs(log: Log, epochs: number, size: number): Promise<void> {
+/** Up to where the run is to stop; the next one goes on from there. */
+async function appendEpochs({ log, config, stopped }: StageContext): Promise<void> {
+  const { epochs, batch: size } = config.training
   const first: Instance[] = []
   const next = await nextBatch(log)
   // Where the second epoch begins: also behind a batch of which nothing can be read any more.
@@ -51,6 +52,7 @@ async function appendEpochs(log: Log, epochs: number, size: number): Promise<voi
   const perEpoch = Math.ceil(first.length / size)
   // A batch is appended whole, so what is there are the batches before the next one.
   for (let number = next; number < second + (epochs - 1) * perEpoch; number++) {
+    if (stopped()) return
     const start = ((number - second) % perEpoch) * size
     const epoch = 1 + Math.floor((number - second) / perEpoch)
     const instances = first

@@ -2,14 +2,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const BIN = fileURLToPath(new URL('../../bin/grasp.js', import.meta.url))
 
 export interface Ended {
-  readonly code: number | null
+  /** As shells tell it: 128 and the signal's number where one ended it. */
+  readonly code: number
   readonly stdout: string
   readonly stderr: string
 }
@@ -37,8 +38,8 @@ export async function grasp(
     stderr += text
   })
   child.stdin.end(input)
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, stdout, stderr }
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  return { code: code ?? 128 + constants.signals[signal!], stdout, stderr }
 }
 
 /** A folder of its own for a test, with files in it. */
