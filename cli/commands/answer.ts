@@ -27,12 +27,17 @@ export async function answerCommand(session: Session, options: Options, question
 }
 
 function readProfile(file: string): string {
+  let bytes: Uint8Array
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/^\uFEFF/, '')
-  } catch (error) {
-    throw new GraspError('DATA_INVALID', `--profile ${file}: cannot be read: ${describeError(error)}`, {
-      cause: error,
-    })
+    bytes = readFileSync(file === '-' ? 0 : file)
+  } catch (cause) {
+    const message = `--profile ${file}: cannot be read: ${describeError(cause)}`
+    throw new GraspError('DATA_INVALID', message, { cause })
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new GraspError('DATA_INVALID', `--profile ${file}: is not UTF-8; save it as UTF-8`, { cause })
   }
 }
 

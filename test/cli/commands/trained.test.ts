@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -70,6 +70,9 @@ describe('commands on a trained run', () => {
     assert.equal(empty.code, 2)
     const file = await run(['answer', 'q', '--profile', 'none.txt'])
     assert.match(file.stderr, /^error DATA_INVALID: --profile none\.txt: cannot be read/m)
+    writeFileSync(join(tiny.folder, 'latin.txt'), Uint8Array.of(0x63, 0x61, 0x66, 0xe9))
+    const latin = await run(['answer', 'q', '--profile', 'latin.txt'])
+    assert.match(latin.stderr, /^error DATA_INVALID: --profile latin\.txt: is not UTF-8; save it as UTF-8/m)
   })
 
   test('eval gives the scores of the run without asking again', async () => {
