@@ -15,6 +15,7 @@ import { identityHash } from './config/identity.ts'
 import type { JudgedContext, ModelContext, RetrievalContext, StageContext } from './context.ts'
 import { defined } from './defined.ts'
 import type { RunHooks } from './events.ts'
+import { checkResponseRoom } from './response-room.ts'
 import { claimModel, openClaimedLog } from './run-log.ts'
 
 export class Resources implements AsyncDisposable {
@@ -79,6 +80,7 @@ export class Resources implements AsyncDisposable {
     })
     this.#closers.push(async () => stopping.unsubscribe())
     const info = await engine.info()
+    checkResponseRoom(config, info.contextLength)
     await claimModel(this.stage.log, config, info)
     return { ...this.stage, engine, info, prompt }
   }

@@ -12,8 +12,8 @@ import type { Span, Update } from '../schemas/types.ts'
 import type { Checkpoints, TrainerState } from './checkpoints.ts'
 import type { JudgedContext, ModelContext, StageContext } from './context.ts'
 import { evaluateSplit } from './evaluation.ts'
-import { countRecords } from './judged.ts'
 import { nextBatch } from './next-batch.ts'
+import { whyNothingTrained } from './nothing-trained.ts'
 import { untrained } from './policies.ts'
 import type { FinalPolicy } from './result.ts'
 import { openStage } from './stage.ts'
@@ -169,13 +169,8 @@ export async function training(context: JudgedContext, options: TrainingOptions)
     }
     if (config.data.validation !== undefined && updates > 0 && !isMilestone()) await validate()
     await save()
-    if (updates === 0) {
-      const isValidated = (await countRecords(log, 'validations')) > 0
-      const why = isValidated
-        ? `no question reached validation.tau = ${config.validation.tau}`
-        : 'no question could be validated (`grasp deadletters list` tells why)'
-      logger.warn(`${why}, so nothing was trained on`)
-    }
+    const nothing = await whyNothingTrained(log, config)
+    if (nothing !== undefined) logger.warn(`${nothing}, so nothing was trained on`)
     const version = state.best?.version ?? updates
     const path = checkpoints.path(version)
     if (version !== updates) await engine.loadCheckpoint(path)

@@ -16,6 +16,7 @@ import { GraspError } from '../../errors/grasp-error.ts'
 import type { Config } from '../../pipelines/config/config.ts'
 import { readLampQa } from '../../pipelines/data/lampqa.ts'
 import { loraOptions, openJudge, openRetriever } from '../../pipelines/resources.ts'
+import { checkResponseRoom } from '../../pipelines/response-room.ts'
 import { loadPrompt } from '../../prompts/prompt.ts'
 import { type Check, check } from './check.ts'
 import { kafkaChecks } from './kafka.ts'
@@ -65,6 +66,7 @@ export async function configurationReport(
   checks.push(
     await check('model', async () => {
       const { config: shape } = await readModelFiles(model.path)
+      checkResponseRoom(loaded, shape.contextLength)
       memory = memoryOf(loaded, shape, free)
       return describeModel(loaded, memory)
     }),

@@ -184,6 +184,73 @@ test('where nothing is kept, the policy is the model as it was, and that is said
   assert.match(stderr, /no question reached validation\.tau = 1/)
 })
 
+test('where no rollout fits the context, or no answer is scored, that is said', async () => {
+  await folder('unfit')
+  const run1 = ['run', '--config', run.config, '--json']
+  const unfit = await grasp([...run1, '--set', 'rollout.maxNewTokens=250'], {
+    cwd: join(run.folder, 'unfit'),
+  })
+  assert.equal(unfit.code, 0, unfit.stderr)
+  assert.match(
+    unfit.stderr,
+    /no response could be trained on \(`grasp deadletters list` tells why\), so nothing was/,
+  )
+  await folder('unscored')
+  const key = join(run.folder, 'key.json')
+  await writeFile(key, JSON.stringify({ topics: {}, aspects: {} }))
+  const settings = ['--set', `judge.key=${key}`]
+  const unscored = await grasp([...run1, ...settings], { cwd: join(run.folder, 'unscored') })
+  assert.equal(unscored.code, 0, unscored.stderr)
+  assert.match(
+    unscored.stderr,
+    /no answer of the teacher could be scored \(`grasp topics tail validations` tells/,
+  )
+})
+
+test('responses that leave no room for a prompt are refused before anything is begun', async () => {
+  const cwd = join(run.folder, 'room')
+  await folder('room')
+  for (const section of ['validation', 'rollout', 'evaluation']) {
+    const args = ['--config', run.config, '--set', `${section}.maxNewTokens=256`]
+    const { code, stderr } = await grasp(['run', ...args], { cwd })
+    assert.equal(code, 2, stderr)
+    assert.match(
+      stderr,
+      new RegExp(`${section}\\.maxNewTokens is 256, but the context .* holds 256 tokens, those of`),
+    )
+    const doctor = await grasp(['doctor', ...args], { cwd })
+    assert.equal(doctor.code, 1)
+    assert.match(doctor.stdout, new RegExp(`${section}\\.maxNewTokens is 256`))
+  }
+})
+
+test('while further epochs are written, Ctrl-C stops in good order, and a second ends the process', async () => {
+  await folder('many')
+  const cwd = join(run.folder, 'many')
+  const args = ['run', '--config', run.config, '--log-level', 'info', '--set', 'training.epochs=100000']
+  const pressed = async (times: number) => {
+    let sent = false
+    return grasp(args, {
+      cwd,
+      watch: (stderr, kill) => {
+        if (sent || !stderr.includes('"update"')) return
+        sent = true
+        kill('SIGINT')
+        if (times === 2) setTimeout(() => kill('SIGINT'), 300)
+      },
+    })
+  }
+  const once = await pressed(1)
+  assert.equal(once.code, 130, once.stderr)
+  const instances = async () => (await readTopic('many', 'instances')).length
+  const before = await instances()
+  assert.ok(before > 24 && before < 2_400_000, `${before} instances`)
+  const twice = await pressed(2)
+  // It may have ended by the first, too.
+  assert.ok(twice.signal === 'SIGINT' || twice.code === 130, twice.stderr)
+  assert.ok((await instances()) > before)
+})
+
 test('where no question fits the context, the result counts what failed', async () => {
   await folder('misfits')
   const args = ['run', '--config', run.config, '--set', 'validation.maxNewTokens=250']
