@@ -1,6 +1,7 @@
 /** Whether a configuration, its model, its data and its folders can be used. */
 import { constants, existsSync } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
 import type { ModelConfig } from '../../engine/architectures/config.ts'
 import type { DeviceReport } from '../../engine/devices/device.ts'
@@ -63,6 +64,9 @@ export async function configurationReport(
   const free = freeOf(model.device)
   if (model.device !== 'cpu')
     checks.push(await check('model.device', () => describeDevice(model.device, devices)))
+  const cores = availableParallelism()
+  if (model.threads > cores)
+    checks.push(await check('model.threads', () => tooManyThreads(model.threads, cores)))
   checks.push(
     await check('model', async () => {
       const { config: shape } = await readModelFiles(model.path)
@@ -85,6 +89,13 @@ export async function configurationReport(
   else checks.push(await check('log.path', () => describeFolder(log.path)))
   checks.push(await check('output.path', () => describeFolder(output.path)))
   return { checks, ...(memory && { memory }) }
+}
+
+function tooManyThreads(threads: number, cores: number): never {
+  throw new GraspError(
+    'CONFIG_INVALID',
+    `${threads} threads would wait for each other, since ${cores} cores are usable here; expected at most so many`,
+  )
 }
 
 function describeDevice(wanted: string, devices: readonly DeviceReport[]): string {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseProfile } from '../../../cli/commands/answer.ts'
@@ -187,6 +188,12 @@ describe('doctor', () => {
       stdout,
       /^ok +data\.train +1 item in \S+; 1 would be left out, the first: item 2 \(line 2, id 'b'\)/m,
     )
+  })
+
+  test('more threads than cores', async () => {
+    const { failed } = await doctor('--set', `model.threads=${availableParallelism() + 1}`)
+    assert.deepEqual([...failed.keys()], ['model.threads'])
+    assert.match(failed.get('model.threads') ?? '', /^\d+ threads would wait for each other, since \d+ cores/)
   })
 
   test('a model directory that is not one', async () => {
