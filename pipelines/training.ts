@@ -75,7 +75,7 @@ export async function training(context: JudgedContext, options: TrainingOptions)
   const { logged, trained } = await updatesOf(log, restored)
   const expected = expectation(context)
   // A crash may have come between the checkpoint and its record.
-  if (restored.version > 0 && !(await isRecorded(log, checkpoints.path(restored.version)))) {
+  if (restored.version > 0 && !(await isRecorded(log, checkpoints, restored))) {
     await recordPolicy(context, checkpoints, restored)
   }
   let state = restored
@@ -212,9 +212,16 @@ async function recordPolicy(
   ])
 }
 
-/** A record of the version that was published does not say whether it is the best. */
-async function isRecorded(log: Log, path: string): Promise<boolean> {
-  for await (const { value } of log.scan('policies')) if (value?.path === path) return true
+/** A record of the version that was published does not say whether it is the best, nor one from before it was validated. */
+async function isRecorded(
+  log: Log,
+  checkpoints: Checkpoints,
+  { version, best }: TrainerState,
+): Promise<boolean> {
+  const isBest = best?.version === version
+  for await (const { value } of log.scan('policies')) {
+    if (value?.path === checkpoints.path(version) && value.best === isBest) return true
+  }
   return false
 }
 
