@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, parse } from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import kafkajs, { Kafka, logLevel } from 'kafkajs'
 import { compressionType, registerCodecs } from '../../../bus/kafka/compression.ts'
 import { openKafkaLog } from '../../../bus/kafka/log.ts'
@@ -47,6 +48,16 @@ describe('compression', { skip: kafka.brokers === undefined ? kafka.skip : false
       configEntries,
     }))
     await admin.alterConfigs({ validateOnly: false, resources })
+    // The controller answers before the brokers go by it.
+    const described = resources.map(({ type, name }) => ({ type, name, configNames: ['compression.type'] }))
+    for (let known = 0; known < resources.length; ) {
+      const { resources: found } = await admin.describeConfigs({
+        resources: described,
+        includeSynonyms: false,
+      })
+      known = found.filter(({ configEntries }) => configEntries[0]?.configValue === codec).length
+      if (known < resources.length) await setTimeout(50)
+    }
     await admin.disconnect()
   }
 
