@@ -75,8 +75,9 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
   /** A server may echo what it was sent. Before anything is cut to an excerpt, lest half a key is left. */
   const scrub = (text: string) => (key === undefined ? text : text.replaceAll(key, '[key]'))
 
-  /** Whether the server ever answered anything. */
+  /** Whether the server ever answered, and whether it did what it is for. */
   let reached = false
+  let serves = false
   const attempt = async (body: string): Promise<Attempt> => {
     const abort = new AbortController()
     const interrupt = () => abort.abort()
@@ -118,15 +119,17 @@ export async function createChatClient(options: ChatClientOptions): Promise<Chat
         for (let done = 1; ; done++) {
           if (signal?.aborted) throw interrupted()
           const result = await attempt(text)
+          // Also what it has against a single request is its work.
+          serves ||= !('retry' in result)
           if ('text' in result) return { text: scrub(result.text) }
           if ('failed' in result) return result
           if (done > retries) {
             const failed = `${result.retry} (${done} attempts)`
-            if (reached) return { failed }
-            throw new GraspError(
-              'JUDGE_FAILED',
-              `${failed}; is the server running, and judge.url its address?`,
-            )
+            if (serves) return { failed }
+            const question = reached
+              ? 'it has not given a single completion yet: does the server work, and is judge.url its address?'
+              : 'is the server running, and judge.url its address?'
+            throw new GraspError('JUDGE_FAILED', `${failed}; ${question}`)
           }
           const backoff = backoffMs * 2 ** (done - 1) * (0.5 + Math.random() / 2)
           await sleep(Math.min(maxDelayMs, Math.max(backoff, result.afterMs ?? 0)), signal)

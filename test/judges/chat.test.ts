@@ -20,20 +20,23 @@ const ITEM = {
   response: 'Make a lentil curry.',
 }
 const KEY = 'sk-secret-0123'
+const SHORT = { retries: 2, backoffMs: 1, timeoutMs: 2000 }
 
 /** Judges ITEM against a server that behaves so; the waits are short. */
 async function judgeWith(behaviour: Behaviour, options: Partial<ChatJudgeOptions> = {}) {
   await using server = await chatServer(behaviour)
-  const judge = await createChatJudge({
-    url: server.url,
-    model: 'm',
-    prompt,
-    retries: 2,
-    backoffMs: 1,
-    timeoutMs: 2000,
-    ...options,
-  })
+  const judge = await judgeAt(server.url, { ...SHORT, ...options })
   return { verdict: await judge.judge(ITEM), requests: server.requests }
+}
+
+/** The same where the server has given a verdict before. */
+async function judgeServed(behaviour: Behaviour, options: Partial<ChatJudgeOptions> = {}) {
+  await using server = await chatServer((response, n, request) =>
+    n === 0 ? say(response, '{"match_score": 1}') : behaviour(response, n - 1, request),
+  )
+  const judge = await judgeAt(server.url, { ...SHORT, ...options })
+  assert.deepEqual(await judge.judge(ITEM), { score: 1 })
+  return { verdict: await judge.judge(ITEM), requests: server.requests.slice(1) }
 }
 
 async function unscored(
@@ -42,7 +45,7 @@ async function unscored(
   attempts: number,
   options = {},
 ): Promise<void> {
-  const { verdict, requests } = await judgeWith(behaviour, options)
+  const { verdict, requests } = await judgeServed(behaviour, options)
   assert.match((verdict as { unscored: string }).unscored, pattern)
   assert.equal(requests.length, attempts)
 }
@@ -188,7 +191,7 @@ describe('what stays wrong is unscored, never 0', () => {
   })
   it('but 0 in lamp-qa compatibility', async () => {
     const options = { compatibility: 'lamp-qa' } as const
-    assert.deepEqual((await judgeWith(r => fail(r, 500), options)).verdict, { score: 0 })
+    assert.deepEqual((await judgeServed(r => fail(r, 500), options)).verdict, { score: 0 })
     assert.deepEqual((await judgeWith(r => say(r, 'two'), options)).verdict, { score: 0 })
     assert.deepEqual((await judgeWith(r => say(r, '{"match_score": 2}'), options)).verdict, { score: 2 })
   })
@@ -218,6 +221,17 @@ describe('what only the user can put right stops the run', () => {
       graspError('JUDGE_FAILED', /^http:.*: no answer: ECONNREFUSED \(2 attempts\); is the server running/),
     )
   })
+  it('a server that gives no completion', async () => {
+    const pages: [Behaviour, RegExp][] = [
+      [
+        r => fail(r, 500),
+        /HTTP 500: .* \(3 attempts\); it has not given a single completion yet: does the server/,
+      ],
+      [r => r.end('<html>'), /not a chat completion: <html> \(3 attempts\); it has not given/],
+    ]
+    for (const [behaviour, pattern] of pages)
+      await assert.rejects(judgeWith(behaviour), graspError('JUDGE_FAILED', pattern))
+  })
   it('a redirect, which could carry the key elsewhere', async () => {
     await using elsewhere = await chatServer(response => say(response, '{"match_score": 2}'))
     const redirect: Behaviour = response =>
@@ -240,7 +254,7 @@ describe('the key', () => {
         (status: number): Behaviour =>
         (r, _, { authorization }) =>
           fail(r, status, {}, authorization)
-      const { verdict, requests } = await judgeWith(echo(500), key)
+      const { verdict, requests } = await judgeServed(echo(500), key)
       assert.equal(requests[0]!.authorization, `Bearer ${KEY}`)
       assert.match((verdict as { unscored: string }).unscored, /HTTP 500: Bearer \[key\]/)
       await assert.rejects(judgeWith(echo(401), key), error => {
