@@ -37,7 +37,8 @@ export function publisher({ config, engine, info, log }: ModelContext): (version
     }
     const before = recorded.get(version)
     if (before?.path !== value.path || before.weightsHash !== value.weightsHash) {
-      await log.append([output('policies', String(version), value)])
+      // Of one key, a compacted topic would keep this or the checkpoint's record, which knows whether it is the best.
+      await log.append([output('policies', `published ${version}`, value)])
     }
     const oldest = version - config.rollout.lag - 1
     await published.prune((await published.versions()).filter(kept => kept >= oldest))
