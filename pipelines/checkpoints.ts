@@ -5,7 +5,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { clearRemainders } from '../engine/weights/durable.ts'
+import { clearRemainders, recoverFolder } from '../engine/weights/durable.ts'
 import { describeError, GraspError } from '../errors/grasp-error.ts'
 
 export const trainerStateSchema = z.strictObject({
@@ -34,8 +34,12 @@ export class Checkpoints {
     return `v${String(version).padStart(6, '0')}`
   }
 
-  /** The versions that have a checkpoint, ascending. */
+  /** The versions that have a checkpoint, ascending. One that was about to be replaced when its writer died is put back. */
   async versions(): Promise<number[]> {
+    for (const name of await this.#names()) {
+      const [, version] = /^(v\d{6,})\.replaced$/.exec(name) ?? []
+      if (version !== undefined) await recoverFolder(join(this.#folder, version))
+    }
     return (await this.#names())
       .flatMap(name => /^v(\d{6,})$/.exec(name)?.[1] ?? [])
       .map(Number)
@@ -65,7 +69,7 @@ export class Checkpoints {
   async prune(keep: readonly number[]): Promise<void> {
     const kept = new Set(keep.map(version => this.name(version)))
     for (const name of await this.#names()) {
-      const [, version, remainder] = /^(v\d{6,})(\.\w+)?$/.exec(name) ?? []
+      const [, version, remainder] = /^(v\d{6,})(\.writing|\.replaced)?$/.exec(name) ?? []
       if (version === undefined) continue
       if (!kept.has(version)) await rm(join(this.#folder, name), { recursive: true, force: true })
       else if (remainder !== undefined) await clearRemainders(join(this.#folder, version))

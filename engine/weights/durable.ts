@@ -1,7 +1,10 @@
 /** Files and folders that appear whole, and are on the disk when the call returns where that is wanted. */
-import { access, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { access, lstat, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { makeFolder } from '../../errors/make-folder.ts'
+
+/** Stands in a folder as long as it is filled, so that what a killed process left can be told from anything else. */
+const UNFINISHED = '.unfinished'
 
 export async function writeDurably(path: string, content: Uint8Array | string): Promise<void> {
   const file = await open(path, 'w')
@@ -37,16 +40,14 @@ export async function replaceFolder(
   { durable = true }: { readonly durable?: boolean } = {},
 ): Promise<void> {
   const aside = asideName(path)
-  if (mark !== undefined) await clearRemainders(path)
-  else if (await exists(aside)) {
-    throw new Error(
-      `${aside} is in the way; if it was left by an earlier try, remove it, or name another folder`,
-    )
-  }
+  if (mark !== undefined) await recoverFolder(path)
   await checkReplaceable(path, mark)
+  await removeOwn(aside)
   makeFolder(aside)
   try {
+    await writeFile(join(aside, UNFINISHED), '')
     await fill(aside)
+    await rm(join(aside, UNFINISHED))
     if (durable) await syncFolder(aside)
     if (mark === undefined) await putInto(path, aside)
     else await putInPlaceOf(path, aside)
@@ -59,9 +60,21 @@ export async function replaceFolder(
   if (mark !== undefined) await rm(replacedName(path), { recursive: true, force: true })
 }
 
+/** What an earlier try left. Errors: where it may be somebody else's. */
+async function removeOwn(aside: string): Promise<void> {
+  if (!(await exists(aside))) return
+  const entries = await readdir(aside)
+  if (entries.length > 0 && !entries.includes(UNFINISHED)) {
+    throw new Error(`${aside} is in the way; move it, or name another folder`)
+  }
+  await rm(aside, { recursive: true })
+}
+
 /** `path` is empty or not there. */
 async function putInto(path: string, aside: string): Promise<void> {
-  if (await exists(path)) await rmdir(path)
+  const there = await lstat(path).catch(() => undefined)
+  if (there?.isSymbolicLink()) await unlink(path)
+  else if (there) await rmdir(path)
   await rename(aside, path)
 }
 

@@ -28,17 +28,18 @@ test('prunes all but the kept ones', async () => {
 
 test('prunes what was left of writing, and puts back what was replaced but for the last step', async () => {
   const parent = join(folder, 'c')
-  const names = [
-    'v000001.writing',
-    'v000002',
-    'v000002.replaced',
-    'v000003.replaced',
-    'v000003.writing',
-    'mine',
-  ]
+  const remainders = ['v000001.writing', 'v000002.replaced', 'v000003.replaced', 'v000003.writing']
+  const names = [...remainders, 'v000002', 'v000004', 'v000004.bak', 'mine']
   for (const name of names) await mkdir(join(parent, name), { recursive: true })
   await new Checkpoints(parent).prune([2, 3])
-  assert.deepEqual((await readdir(parent)).sort(), ['mine', 'v000002', 'v000003'])
+  assert.deepEqual((await readdir(parent)).sort(), ['mine', 'v000002', 'v000003', 'v000004.bak'])
+})
+
+test('a checkpoint that was about to be replaced is one', async () => {
+  const parent = join(folder, 'd')
+  for (const name of ['v000003.writing', 'v000003.replaced'])
+    await mkdir(join(parent, name), { recursive: true })
+  assert.deepEqual(await new Checkpoints(parent).versions(), [3])
 })
 
 test('a folder that cannot be read is an error, not "no checkpoint"', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -37,19 +37,37 @@ test('a failure while filling leaves the former folder as it was', async () => {
 })
 
 test('what a killed writer left is cleared away', async () => {
-  await mkdir(`${path}.writing`)
-  await writeFile(join(`${path}.writing`, 'half'), '')
-  await replaceFolder(path, 'file', fillWith('one'))
-  assert.deepEqual(await readdir(path), ['file'])
+  for (const mark of ['file', undefined]) {
+    await rm(path, { recursive: true, force: true })
+    // As it stands when the writer is killed.
+    const left = join(parent, 'left')
+    await replaceFolder(path, mark, async folder => {
+      await fillWith('half')(folder)
+      await cp(folder, left, { recursive: true })
+    })
+    await rm(path, { recursive: true })
+    await rename(left, `${path}.writing`)
+    await replaceFolder(path, mark, fillWith('one'))
+    assert.equal(await content(), 'one')
+    assert.deepEqual(await readdir(path), ['file'])
+    assert.deepEqual(await readdir(parent), ['target'])
+  }
+})
+
+test('a link to an empty folder is replaced, and the folder left', async () => {
+  await mkdir(join(parent, 'empty'))
+  await symlink(join(parent, 'empty'), path)
+  await replaceFolder(path, undefined, fillWith('one'))
+  assert.deepEqual([await content(), await readdir(join(parent, 'empty'))], ['one', []])
 })
 
 test('where nothing is to be replaced, nothing beside the folder is touched', async () => {
   await mkdir(`${path}.replaced`)
   await replaceFolder(path, undefined, fillWith('one'))
   assert.deepEqual((await readdir(parent)).sort(), ['target', 'target.replaced'])
-  await mkdir(join(parent, 'other.writing'))
+  await mkdir(join(parent, 'other.writing', 'mine'), { recursive: true })
   const other = replaceFolder(join(parent, 'other'), undefined, fillWith('one'))
-  await assert.rejects(other, /other\.writing is in the way; if it was left by an earlier try, remove it/)
+  await assert.rejects(other, /other\.writing is in the way; move it, or name another folder/)
   assert.deepEqual((await readdir(parent)).sort(), ['other.writing', 'target', 'target.replaced'])
 })
 
