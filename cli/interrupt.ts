@@ -23,7 +23,8 @@ export interface Interrupt extends Disposable {
  */
 export function endAtOnce(): void {
   process.emit('exit', EXIT.interrupted)
-  if (process.platform === 'win32') process.exit(EXIT.interrupted)
+  // A container's first process is not killed by its own signals.
+  if (process.platform === 'win32' || process.pid === 1) process.exit(EXIT.interrupted)
   process.removeAllListeners('SIGINT')
   process.kill(process.pid, 'SIGINT')
 }

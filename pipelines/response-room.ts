@@ -1,15 +1,15 @@
 import { GraspError } from '../errors/grasp-error.ts'
 import type { Config } from './config/config.ts'
 
-const SECTIONS = ['validation', 'rollout', 'evaluation'] as const
-
 /**
  * Whether responses leave room for any prompt at all: else every question would become a dead letter.
  * @param contextLength tokens that the model can see, prompt and response
  * @throws GraspError CONFIG_INVALID
  */
 export function checkResponseRoom(config: Config, contextLength: number): void {
-  for (const section of SECTIONS) {
+  const { validation, test } = config.data
+  const held = validation !== undefined || test !== undefined
+  for (const section of ['validation', 'rollout', ...(held ? (['evaluation'] as const) : [])] as const) {
     const { maxNewTokens } = config[section]
     if (maxNewTokens < contextLength) continue
     throw new GraspError(

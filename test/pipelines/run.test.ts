@@ -222,6 +222,12 @@ test('responses that leave no room for a prompt are refused before anything is b
     assert.equal(doctor.code, 1)
     assert.match(doctor.stdout, new RegExp(`${section}\\.maxNewTokens is 256`))
   }
+  // Nobody is to be evaluated where nothing was held out.
+  const plain = join(run.folder, 'plain.yaml')
+  const whole = await readFile(run.config, 'utf8')
+  await writeFile(plain, whole.replace(', validation: validation.jsonl, test: test.jsonl', ''))
+  const unheld = await grasp(['doctor', '--config', plain, '--set', 'evaluation.maxNewTokens=512'], { cwd })
+  assert.equal(unheld.code, 0, unheld.stdout)
 })
 
 test('while further epochs are written, Ctrl-C stops in good order, and a second ends the process', async () => {
