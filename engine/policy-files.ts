@@ -1,10 +1,10 @@
 /** Policies and the state of training on disk: checkpoints that training goes on from, and Hugging Face directories. */
-import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import type { Backend, Held } from './backend.ts'
 import { type CheckpointModel, loadCheckpoint, saveCheckpoint } from './checkpoint/checkpoint.ts'
 import type { Policies } from './policies.ts'
 import type { EngineOptions, ExportOptions, PolicyReference } from './port.ts'
-import { replaceFolder } from './weights/durable.ts'
+import { notWritten, replaceFolder } from './weights/durable.ts'
 import { loadModelDirectory, type ModelDirectory } from './weights/model-directory.ts'
 import type { Weights } from './weights/weights.ts'
 import { weightsHash } from './weights/weights-hash.ts'
@@ -86,11 +86,7 @@ export class PolicyFiles {
       }
       await replaceFolder(path, replace ? MODEL_MARK : undefined, fill, { durable })
     } catch (cause) {
-      throw new GraspError(
-        'ENGINE_FAILED',
-        `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`,
-        { cause },
-      )
+      throw notWritten(path, cause)
     }
   }
 

@@ -2,8 +2,8 @@
 import { readdir } from 'node:fs/promises'
 import { readAdapter } from '../engine/checkpoint/checkpoint.ts'
 import { writeAdapter } from '../engine/lora/write-adapter.ts'
-import { replaceFolder } from '../engine/weights/durable.ts'
-import { describeError, GraspError } from '../errors/grasp-error.ts'
+import { notWritten, replaceFolder } from '../engine/weights/durable.ts'
+import { GraspError } from '../errors/grasp-error.ts'
 import { makeNamedFolder, removeEmpty } from '../errors/make-folder.ts'
 import type { Config } from './config/config.ts'
 import { type ChosenPolicy, choosePolicy, openPolicy, type PolicySelector } from './policies.ts'
@@ -82,8 +82,7 @@ async function exportAdapter(
       writeAdapter(folder, trained.adapter, trained.lora, model.path, dtype),
     )
   } catch (cause) {
-    const message = `${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`
-    throw new GraspError('ENGINE_FAILED', message, { cause })
+    throw notWritten(path, cause)
   }
   // Version 0 has no hash of its own, and was refused.
   return { version, path, dtype, weightsHash: weightsHash! }

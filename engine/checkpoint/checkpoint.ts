@@ -15,7 +15,7 @@ import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import type { OptimiserState } from '../optimiser/adamw.ts'
 import type { LoraOptions, OptimiserDtype } from '../port.ts'
-import { recoverFolder, replaceFolder, syncFolder, writeDurably } from '../weights/durable.ts'
+import { notWritten, recoverFolder, replaceFolder, syncFolder, writeDurably } from '../weights/durable.ts'
 import { narrowBf16 } from '../weights/half.ts'
 import { loadModelDirectory, type ModelDirectory } from '../weights/model-directory.ts'
 import { readSafetensors, SafetensorsFile, writeSafetensors } from '../weights/safetensors.ts'
@@ -92,11 +92,7 @@ export async function saveCheckpoint(
       await writeDurably(join(folder, STATE_FILE), state)
     })
   } catch (cause) {
-    throw new GraspError(
-      'ENGINE_FAILED',
-      `checkpoint ${path} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`,
-      { cause },
-    )
+    throw notWritten(`checkpoint ${path}`, cause)
   }
 }
 

@@ -1,9 +1,10 @@
 /** Files and folders that appear whole, and are on the disk when the call returns where that is wanted. */
 import { access, lstat, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { describeError, GraspError } from '../../errors/grasp-error.ts'
 import { makeFolder } from '../../errors/make-folder.ts'
 
-/** Stands in a folder as long as it is filled, so that what a killed process left can be told from anything else. */
+/** Stands in a new folder as long as it is filled, so that what a killed process left can be told from anything else. */
 const UNFINISHED = '.unfinished'
 
 export async function writeDurably(path: string, content: Uint8Array | string): Promise<void> {
@@ -40,47 +41,61 @@ export async function replaceFolder(
   { durable = true }: { readonly durable?: boolean } = {},
 ): Promise<void> {
   const aside = asideName(path)
-  if (mark !== undefined) await recoverFolder(path)
+  const isNew = mark === undefined
+  if (!isNew) await recoverFolder(path)
   await checkReplaceable(path, mark)
-  await removeOwn(aside)
+  if (isNew) await checkOwn(aside)
+  await rm(aside, { recursive: true, force: true })
   makeFolder(aside)
   try {
-    await writeFile(join(aside, UNFINISHED), '')
+    if (isNew) await writeFile(join(aside, UNFINISHED), '')
     await fill(aside)
-    await rm(join(aside, UNFINISHED))
     if (durable) await syncFolder(aside)
-    if (mark === undefined) await putInto(path, aside)
-    else await putInPlaceOf(path, aside)
-    if (durable) await syncFolder(dirname(path))
+    await (isNew ? putInto : putInPlaceOf)(path, aside, durable)
   } catch (error) {
     await rm(aside, { recursive: true, force: true })
-    if (mark !== undefined) await recoverFolder(path)
     throw error
   }
-  if (mark !== undefined) await rm(replacedName(path), { recursive: true, force: true })
 }
 
-/** What an earlier try left. Errors: where it may be somebody else's. */
-async function removeOwn(aside: string): Promise<void> {
+/** What a caller says who was to write it. */
+export function notWritten(what: string, cause: unknown): GraspError {
+  const message = `${what} cannot be written: ${describeError(cause)}. Check the path, its permissions and the free space.`
+  return new GraspError('ENGINE_FAILED', message, { cause })
+}
+
+/** Whether it is what an earlier try left. Errors: where it may be somebody else's. */
+async function checkOwn(aside: string): Promise<void> {
   if (!(await exists(aside))) return
   const entries = await readdir(aside)
-  if (entries.length > 0 && !entries.includes(UNFINISHED)) {
-    throw new Error(`${aside} is in the way; move it, or name another folder`)
-  }
-  await rm(aside, { recursive: true })
+  if (entries.length === 0 || entries.includes(UNFINISHED)) return
+  throw new Error(`${aside} is in the way; move it, or name another folder`)
 }
 
 /** `path` is empty or not there. */
-async function putInto(path: string, aside: string): Promise<void> {
+async function putInto(path: string, aside: string, durable: boolean): Promise<void> {
   const there = await lstat(path).catch(() => undefined)
   if (there?.isSymbolicLink()) await unlink(path)
   else if (there) await rmdir(path)
-  await rename(aside, path)
+  await rm(join(aside, UNFINISHED))
+  await move(aside, path, durable)
 }
 
-async function putInPlaceOf(path: string, aside: string): Promise<void> {
-  if (await exists(path)) await rename(path, replacedName(path))
+async function putInPlaceOf(path: string, aside: string, durable: boolean): Promise<void> {
+  const replaced = replacedName(path)
+  try {
+    if (await exists(path)) await rename(path, replaced)
+    await move(aside, path, durable)
+  } catch (error) {
+    await recoverFolder(path)
+    throw error
+  }
+  await rm(replaced, { recursive: true, force: true })
+}
+
+async function move(aside: string, path: string, durable: boolean): Promise<void> {
   await rename(aside, path)
+  if (durable) await syncFolder(dirname(path))
 }
 
 async function checkReplaceable(path: string, mark: string | undefined): Promise<void> {

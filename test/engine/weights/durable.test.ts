@@ -37,6 +37,10 @@ test('a failure while filling leaves the former folder as it was', async () => {
 })
 
 test('what a killed writer left is cleared away', async () => {
+  await mkdir(`${path}.writing`)
+  await writeFile(join(`${path}.writing`, 'half'), '')
+  await replaceFolder(path, 'file', fillWith('one'))
+  assert.deepEqual(await readdir(path), ['file'])
   for (const mark of ['file', undefined]) {
     await rm(path, { recursive: true, force: true })
     // As it stands when the writer is killed.
