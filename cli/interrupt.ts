@@ -29,8 +29,8 @@ export function endAtOnce(): void {
   process.kill(process.pid, 'SIGINT')
 }
 
-/** `tell` gets one line to show; `leave` ends the process (a test gives its own). */
-export function onInterrupt(tell: (line: string) => void, leave = endAtOnce): Interrupt {
+/** `tell` gets one line to show; `leave` ends the process. */
+export function onInterrupt(tell: (line: string) => void, leave: () => void): Interrupt {
   const controller = new AbortController()
   let asking = false
   let saying: string | undefined

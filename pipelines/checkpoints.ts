@@ -36,14 +36,14 @@ export class Checkpoints {
 
   /** The versions that have a checkpoint, ascending. One that was about to be replaced when its writer died is put back. */
   async versions(): Promise<number[]> {
+    const versions = new Set<number>()
     for (const name of await this.#names()) {
-      const [, version] = /^(v\d{6,})\.replaced$/.exec(name) ?? []
-      if (version !== undefined) await recoverFolder(join(this.#folder, version))
+      const [, version, number, replaced] = /^(v(\d{6,}))(\.replaced)?$/.exec(name) ?? []
+      if (version === undefined) continue
+      if (replaced !== undefined) await recoverFolder(join(this.#folder, version))
+      versions.add(Number(number))
     }
-    return (await this.#names())
-      .flatMap(name => /^v(\d{6,})$/.exec(name)?.[1] ?? [])
-      .map(Number)
-      .sort((a, b) => a - b)
+    return [...versions].sort((a, b) => a - b)
   }
 
   /** Checks what a checkpoint carried against the run that wants to go on from it. */

@@ -4,7 +4,7 @@
  */
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { concat, defer, EMPTY, from, ignoreElements, type Observable, takeUntil } from 'rxjs'
+import { concat, defer, EMPTY, ignoreElements, type Observable, takeUntil } from 'rxjs'
 import { type Log, output } from '../bus/port.ts'
 import { GraspError } from '../errors/grasp-error.ts'
 import { type Step, train, updateOutput } from '../operators/train.ts'
@@ -139,7 +139,7 @@ export async function training(context: JudgedContext, options: TrainingOptions)
   })
   const { betas, epsilon, weightDecay, clip, learningRate, schedule, warmup, totalUpdates } = config.training
   // A checkpoint may have been saved when its validation was cut short; a whole one only adds up.
-  const validated$ = defer(() => (isMilestone() ? from(validate()) : EMPTY)).pipe(ignoreElements())
+  const validated$ = defer(() => (isMilestone() ? validate() : EMPTY)).pipe(ignoreElements())
   const learned$ = stage.deliveries$.pipe(
     takeUntil(stop$),
     train({

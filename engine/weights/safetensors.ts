@@ -2,7 +2,6 @@
  * Reads and writes safetensors files as f32 tensors on the CPU. Tensors come and go in bounded pieces: beside a
  * tensor itself only a few megabytes are held.
  */
-
 import { type FileHandle, open } from 'node:fs/promises'
 import { Tensor } from 'onnxruntime-node'
 import { describeError, GraspError } from '../../errors/grasp-error.ts'

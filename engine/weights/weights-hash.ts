@@ -1,5 +1,4 @@
 /** Hashes of weights: what a policy version, a replay or a slice is recognised by. */
-
 import { createHash } from 'node:crypto'
 import type { Tensor } from 'onnxruntime-node'
 import { bytesOf } from '../runtime/bytes-of.ts'
