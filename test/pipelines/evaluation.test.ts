@@ -6,6 +6,7 @@ import pino from 'pino'
 import { ignoreElements, lastValueFrom } from 'rxjs'
 import { GraspError } from '../../errors/grasp-error.ts'
 import { loadConfig } from '../../pipelines/config/load.ts'
+import type { JudgedContext } from '../../pipelines/context.ts'
 import { evaluateSplit } from '../../pipelines/evaluation.ts'
 import type { ProgressEvent } from '../../pipelines/events.ts'
 import { ingest } from '../../pipelines/ingest.ts'
@@ -20,6 +21,13 @@ before(async () => {
 })
 after(() => run.remove())
 
+/** Every held-out question is in the log, with its contexts. */
+async function readyToJudge(resources: Resources): Promise<JudgedContext> {
+  await ingest(resources.stage)
+  await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
+  return resources.judged()
+}
+
 const request = { role: 'student', policy: 'teacher', policyVersion: 0, split: 'test' } as const
 
 test('an evaluation that is to stop does so after the group at hand, and the next goes on from there', async () => {
@@ -33,9 +41,7 @@ test('an evaluation that is to stop does so after the group at hand, and the nex
     const progress = (event: ProgressEvent) => abort(event) && controller.abort()
     const hooks = { signal: controller.signal, logger: pino({ level: 'silent' }), progress }
     await using resources = await Resources.open(config, hooks)
-    await ingest(resources.stage)
-    await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
-    const context = await resources.judged()
+    const context = await readyToJudge(resources)
     if (controller.signal.aborted) throw new Error('aborted too early')
     const evaluation = evaluateSplit(context, request)
     await evaluation.catch(error => assert.equal(error.code, 'INTERRUPTED'))
@@ -57,9 +63,7 @@ test('a group is cut short in the middle, nothing of it is stored, and the next 
     const controller = new AbortController()
     const hooks = { signal: controller.signal, logger: pino({ level: 'silent' }), progress: () => {} }
     await using resources = await Resources.open(loadConfig({ file: run.config, cwd, set: long }), hooks)
-    await ingest(resources.stage)
-    await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
-    const context = await resources.judged()
+    const context = await readyToJudge(resources)
     const { engine } = context
     const generate: typeof engine.generate = async (...of) => {
       const sampling = engine.generate(...of)
@@ -94,9 +98,7 @@ test('a question that cannot be asked is told once, and asked when it can be', a
   }
   const config = loadConfig({ file: run.config, cwd, set: ['evaluation.batch=2'] })
   await using resources = await Resources.open(config, hooks)
-  await ingest(resources.stage)
-  await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
-  const context = await resources.judged()
+  const context = await readyToJudge(resources)
   const student: typeof context.prompt.student = of => {
     // Two that are a group, and one of another.
     if (['h0', 'h1', 'h5'].includes(of.id)) throw new GraspError('PROMPT_TOO_LONG', 'it cannot be asked')
@@ -124,9 +126,7 @@ test('a question that cannot be asked is not counted among those of the score', 
     progress: (event: ProgressEvent) => void events.push(event),
   }
   await using resources = await Resources.open(loadConfig({ file: run.config, cwd }), hooks)
-  await ingest(resources.stage)
-  await lastValueFrom(retrieval(await resources.retrieval()).pipe(ignoreElements()), { defaultValue: null })
-  const context = await resources.judged()
+  const context = await readyToJudge(resources)
   let asked = 0
   const student: typeof context.prompt.student = of => {
     if (asked++ === 1) throw new GraspError('PROMPT_TOO_LONG', 'one that cannot be asked')

@@ -1,16 +1,27 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { openLmdbLog } from '../../bus/lmdb/log.ts'
+import { output } from '../../bus/port.ts'
 import { openLocalEngine } from '../../engine/local-engine.ts'
 import { loadModelDirectory } from '../../engine/weights/model-directory.ts'
 import { weightsHash } from '../../engine/weights/weights-hash.ts'
 import { fetchPolicy } from '../../pipelines/fetch-policy.ts'
+import { RemotePolicies } from '../../pipelines/remote-policies.ts'
 import { makeTinyModel, type TinyModel } from '../helpers/tiny-model.ts'
+
+const OPTIONS = {
+  device: 'cpu',
+  threads: 1,
+  keepPolicies: 0,
+  tokensPerPass: 512,
+  sequencesPerPass: 8,
+} as const
 
 let model: TinyModel
 let sharded: TinyModel
@@ -49,15 +60,8 @@ test('a path is taken as it is', async () => {
 test('a URL is fetched, and the engine takes it only with the right hash', async () => {
   const folder = await fetchPolicy(`${url}/policy/`, cache, 3)
   const base = await makeTinyModel({ seed: 1 })
-  const options = {
-    device: 'cpu',
-    threads: 1,
-    keepPolicies: 0,
-    tokensPerPass: 512,
-    sequencesPerPass: 8,
-  } as const
-  const published = await openLocalEngine({ path: model.path, ...options })
-  const engine = await openLocalEngine({ path: base.path, ...options })
+  const published = await openLocalEngine({ path: model.path, ...OPTIONS })
+  const engine = await openLocalEngine({ path: base.path, ...OPTIONS })
   try {
     const hash = await published.weightsHash('teacher')
     await assert.rejects(engine.loadPolicy(3, folder, '0'.repeat(64)), {
@@ -109,5 +113,33 @@ test('what is fetched can be broken off in the middle', async () => {
   } finally {
     slow.closeAllConnections()
     slow.close()
+  }
+})
+
+test('what was fetched does not stay once the engine has it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'grasp-remote-'))
+  const base = await makeTinyModel({ seed: 1 })
+  const engine = await openLocalEngine({ path: base.path, ...OPTIONS })
+  const log = await openLmdbLog({ path: join(folder, 'log'), run: 'remote' })
+  try {
+    const hash = weightsHash((await loadModelDirectory(model.path)).weights)
+    const record = { path: `${url}/policy`, tokenizer: '', score: null, best: false }
+    await log.append([
+      output('policies', '1', { ...record, version: 1, weightsHash: hash }),
+      output('policies', '2', { ...record, version: 2, weightsHash: '0'.repeat(64) }),
+    ])
+    const fetched = join(folder, 'fetched')
+    const policies = new RemotePolicies({ log, engine, cache: fetched, stopped: () => false })
+    await policies.reached(1)
+    assert.equal(await engine.weightsHash(1), hash)
+    assert.deepEqual(await readdir(fetched), [])
+    await assert.rejects(policies.reached(2), { code: 'CHECKPOINT_INVALID', message: /policy 2, as it was/ })
+    assert.deepEqual(await readdir(fetched), [])
+    await policies.close()
+  } finally {
+    await engine.close()
+    await log.close()
+    await base.remove()
+    await rm(folder, { recursive: true, force: true })
   }
 })

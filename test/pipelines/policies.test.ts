@@ -36,16 +36,22 @@ async function withCheckpoint(where: string, work: (resources: Resources) => Pro
   await work(resources)
 }
 
+/** The checkpoint in the engine, and the state that training is to go on from. */
+async function restore(resources: Resources) {
+  const context = await resources.judged()
+  const checkpoints = new Checkpoints(join(context.config.output.path, 'checkpoints'))
+  const restored = trainerStateSchema.parse(await context.engine.loadCheckpoint(checkpoints.path(1)))
+  return { context, checkpoints, restored: { ...restored, positions: [0] } }
+}
+
 test('a checkpoint whose record a crash took away is recorded when training goes on', () =>
   withCheckpoint('unrecorded', async resources => {
-    const context = await resources.judged()
-    const { config, log, engine } = context
-    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
-    const restored = trainerStateSchema.parse(await engine.loadCheckpoint(checkpoints.path(1)))
+    const { context, checkpoints, restored } = await restore(resources)
+    const { config, log } = context
     assert.equal(restored.best?.version, 1)
     assert.deepEqual(await keptPolicies(log, config), [])
     for (let start = 0; start < 2; start++) {
-      await training(context, { checkpoints, restored: { ...restored, positions: [0] }, announce: () => {} })
+      await training(context, { checkpoints, restored, announce: () => {} })
       const [policy, ...others] = await keptPolicies(log, config)
       assert.deepEqual([policy?.version, policy?.best, policy?.path], [1, true, checkpoints.path(1)])
       assert.deepEqual(others, [])
@@ -55,10 +61,8 @@ test('a checkpoint whose record a crash took away is recorded when training goes
 
 test('a version that was recorded before it was known as the best is recorded once more', () =>
   withCheckpoint('late', async resources => {
-    const context = await resources.judged()
+    const { context, checkpoints, restored } = await restore(resources)
     const { config, log, engine } = context
-    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
-    const restored = trainerStateSchema.parse(await engine.loadCheckpoint(checkpoints.path(1)))
     const weightsHash = await engine.weightsHash(1)
     const before = {
       version: 1,
@@ -70,7 +74,7 @@ test('a version that was recorded before it was known as the best is recorded on
     }
     await log.append([output('policies', '1', before)])
     for (let start = 0; start < 2; start++) {
-      await training(context, { checkpoints, restored: { ...restored, positions: [0] }, announce: () => {} })
+      await training(context, { checkpoints, restored, announce: () => {} })
       const [policy] = await keptPolicies(log, config)
       assert.deepEqual([policy?.version, policy?.best, policy?.score], [1, true, restored.best!.score])
     }
@@ -111,12 +115,10 @@ test('a version that was published before the process died is published again, a
 
 test('a version that was published and not recorded as a checkpoint is recorded, with its score', () =>
   withCheckpoint('both', async resources => {
-    const context = await resources.judged()
+    const { context, checkpoints, restored } = await restore(resources)
     const { config, log, engine } = context
-    const checkpoints = new Checkpoints(join(config.output.path, 'checkpoints'))
-    const restored = trainerStateSchema.parse(await engine.loadCheckpoint(checkpoints.path(1)))
     await publisher(context)(1)
-    await training(context, { checkpoints, restored: { ...restored, positions: [0] }, announce: () => {} })
+    await training(context, { checkpoints, restored, announce: () => {} })
     assert.deepEqual(
       (await keptPolicies(log, config)).map(({ best }) => best),
       [true],

@@ -88,7 +88,7 @@ describe('commands on a trained run', () => {
     assert.match(teacher.stdout, /^the teacher on 4 validation questions$/m)
     const none = await run(['eval', '--policy', 'teacher', '--set', 'run=none'])
     assert.match(none.stderr, /^error LOG_UNAVAILABLE: there is no log in \S+none\S*; check log\.path/m)
-    assert.equal(existsSync(join(tiny.folder, 'runs', 'none')), false)
+    assert.equal(existsSync(join(tiny.folder, '.grasp', 'logs', 'none')), false)
   })
 
   test('export writes a directory with the weights of the run, once', async () => {
